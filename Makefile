@@ -40,6 +40,10 @@ test-python-3.12 test-python-3.13: test-python-%: setup .interop/python-%/.synce
 test-libraries: setup .interop/libraries/.synced ## Run the tests with Hugging Face, Ray and a notebook kernel
 	.interop/libraries/bin/pytest tests/libraries
 
+.PHONY: test-lancedb
+test-lancedb: setup .interop/peers/.synced ## Run the tests with LanceDB (skipped by `make test` where it is not installed)
+	$(BIN)/pytest -n0 tests/interop/test_lancedb.py
+
 .PHONY: test-ui
 test-ui: setup ## Run the tests of the explorer in Chromium, which it installs as root (LARGE=10000 versions)
 	command -v chromium chromedriver >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver; }
@@ -71,7 +75,7 @@ random-indices: setup ## Random filters by indices against scans and official La
 
 .PHONY: vector-recall
 vector-recall: setup ## Recall of vector indices against official Lance (ROWS=1000000)
-	LANCELAKE_RECALL_ROWS=$(or $(ROWS),1000000) $(BIN)/pytest -n0 tests/interop/test_vector_recall.py
+	LANCELAKE_RECALL_ROWS=$(or $(ROWS),1000000) $(BIN)/pytest -n0 -rP tests/interop/test_vector_recall.py
 
 .PHONY: examples
 examples: setup ## Run the examples of all docstrings and pages

@@ -68,7 +68,7 @@ def _case(name: str, path: Path) -> Case:
 
 
 def _case_of_versions(name: str, source: Path, *, target: float, is_new: bool) -> Case:
-    """Compare histories; a table that this process has not seen lies at another path."""
+    """Compare histories; a table that this process has not read is at another path."""
     numbers = itertools.count()
     at = [source]
 

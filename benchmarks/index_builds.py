@@ -98,7 +98,7 @@ def _merging(path: Path, rows: int) -> Case:
         before=lambda: fresh_copy(path, _WORK),
         ours=lambda: merge(True),
         official=lambda: merge(False),
-        note="the peer is Lancelake without the index",
+        peer="Lancelake without the index",
     )
 
 

@@ -96,7 +96,11 @@ def _site_page(document: Document) -> str:
 def _losses(document: Document) -> list[str]:
     """Return what takes longer or more memory than its goal, the worst first."""
     slow = [
-        {**result, "name": f"{_title(section)}: {result['name']}"}
+        {
+            **result,
+            "name": f"{_title(section)}: {result['name']}",
+            "peer": result.get("peer") or _usual_peer(section),
+        }
         for section, results in document["sections"].items()
         for result in results
         if not _met(result)
@@ -116,6 +120,11 @@ def _losses(document: Document) -> list[str]:
     lines += ["", "More memory than official Lance:", "", *large] if large else []
     skipped = [f"- {_title(name)}: {why}" for name, why in document["skipped"].items()]
     return [*lines, "", "Not measured:", "", *skipped] if skipped else lines
+
+
+def _usual_peer(section: str) -> str:
+    """Return what lines that name no peer are compared with."""
+    return "Parquet on Spark" if section.startswith("spark") else "official Lance"
 
 
 def _measured(document: Document, name: str) -> list[str]:

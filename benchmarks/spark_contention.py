@@ -1,6 +1,6 @@
 """Benchmark of Spark MERGE with concurrent writers that append at a steady rate.
 
-The peer is the same MERGE on a table to which nobody appends.
+The peer is the same MERGE on a table without concurrent appends.
 """
 
 from __future__ import annotations

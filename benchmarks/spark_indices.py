@@ -56,6 +56,7 @@ def cases(folder: Path) -> Iterator[Case]:
         yield Case(
             name=f"point filter by BTREE, and {name}",
             target=target,
+            peer=name,
             ours=_each(points, partial(_point, lance)),
             official=_each(points, partial(_point, peer)),
             rounds=_SHORT_ROUNDS,
@@ -65,6 +66,7 @@ def cases(folder: Path) -> Iterator[Case]:
         yield Case(
             name=f"join with {_KEYS:,} keys by BTREE, and {name}",
             target=target,
+            peer=name,
             ours=partial(_joined, lance, keys),
             official=partial(_joined, peer, keys),
             rounds=_ROUNDS,
@@ -105,6 +107,7 @@ def _merging(spark: SparkSession, folder: Path) -> Case:
     return Case(
         name=f"MERGE of {_KEYS:,} keys by BTREE, and without an index",
         target=0.5,
+        peer="Lancelake without an index",
         before=partial(_put_back, ours, theirs),
         ours=lambda: spark.sql(_MERGE.format(target=ours)).collect(),
         official=lambda: spark.sql(_MERGE.format(target=theirs)).collect(),
@@ -132,6 +135,7 @@ def _building(spark: SparkSession, folder: Path) -> Case:
     return Case(
         name="build of a BTREE on local[2], and embedded",
         target=1.0,
+        peer="Lancelake embedded",
         before=before,
         ours=on_executors,
         official=embedded,

@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """Yield appends to a table of a few rows, which is made anew for each."""
+    """Yield appends to a table of a few rows, which is created for each."""
     spark = quiet_session()
     computed = spark.range(0, _ROWS, 1, 8).selectExpr(*_COLUMNS)
     yield _append("append 8 M computed rows", spark, folder, computed)

@@ -1,4 +1,4 @@
-"""How fast are full text indices built, and searched with warm caches?"""
+"""Builds of full text indices, and searches with warm caches."""
 
 from __future__ import annotations
 

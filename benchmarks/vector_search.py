@@ -1,4 +1,4 @@
-"""How fast are vector searches, and builds of vector indices; how much memory does a build take?"""
+"""Vector searches, and builds of vector indices with their memory."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def text_of(error: BaseException) -> str:
 
 
 def prepared() -> tuple[Part, Journal]:
-    """Return the part that the argument tells, and its log; let the store misbehave if asked to."""
+    """Return the part that the argument names, and its log; inject faults if requested."""
     part = Part(**json.loads(sys.argv[1]))
     journal = Journal(part.log, part.process, part.release)
     if part.faults:
@@ -209,7 +209,7 @@ def prepared() -> tuple[Part, Journal]:
 
 
 def main() -> None:
-    """Play the part that the argument tells."""
+    """Play the part that the argument names."""
     part, journal = prepared()
     lance = importlib.import_module(part.library)
     place = Place(lance=lance, uri=part.uri, options=part.options, journal=journal)

@@ -32,7 +32,7 @@ class Faults:
 
 
 def install(faults: Faults, seed: str, journal: Journal) -> None:
-    """Let every store that is opened from now on misbehave, and tell when it does."""
+    """Let every store that is opened from now on fail at random, and report each fault."""
     around = _Around(faults, random.Random(seed), journal)
     names: Any = opening  # the two ways to a store that `open_store` looks up when it is called
     local, cloud = names.LocalStore, names.cloud_store

@@ -69,7 +69,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change of a row as the change feed tells it."""
+    """One change of a row as the change feed reports it."""
 
     kind: str
     version: int
@@ -159,7 +159,7 @@ class History:
 
 
 def digest(rows: Iterable[Sequence[Any]]) -> str:
-    """Return a short name for some rows, in whatever order they come."""
+    """Return a short name for some rows, in any order."""
     text = json.dumps(sorted([key, value, by] for key, value, by in rows))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -58,7 +58,7 @@ class Journal:
         self.write("seen", version=version, asked=asked, answered=now(), process=self.process)
 
     def feed(self, begin: int, end: int, changes: list[list[Any]]) -> None:
-        """Say what the change feed tells."""
+        """Record what the change feed reports."""
         self.write("feed", begin=begin, end=end, changes=changes, process=self.process)
 
     def fault(self, what: str, call: str, path: str) -> None:

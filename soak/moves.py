@@ -31,7 +31,7 @@ class Place:
         return self.lance.dataset(self.uri, version=version, storage_options=self.options)
 
     def read(self, ds: Any, how: str, **scan: Any) -> None:
-        """Scan a version and tell what it holds."""
+        """Scan a version and return its content."""
         rows, columns = plain(ds.to_table(**scan))
         self.journal.read(ds.version, rows, columns, how)
 

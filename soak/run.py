@@ -21,7 +21,7 @@ _HERE = Path(__file__).parent
 
 
 def main() -> int:
-    """Play all rounds, tell what was found, and write it down; return 1 if something is wrong."""
+    """Run all rounds, print and record the findings; return 1 if there is one."""
     arguments = _arguments()
     crew = tuple(arguments.crew.split(",")) + (() if arguments.no_spark else (SPARK,))
     options = SoakOptions(

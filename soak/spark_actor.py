@@ -59,7 +59,7 @@ class SparkActor(Actor):
 
 
 def main() -> None:
-    """Play whatever is offered, for as long as the process that offers lives."""
+    """Run the offered operations until the process that offers them ends."""
     folder = Path(sys.argv[1])
     parent = os.getppid()
     with _session(folder) as spark:

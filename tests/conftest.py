@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,9 +12,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import providers
 
+from tests.support.clean_root import CleanRoot
 from tests.support.late_workers import run_until_workers_connect
 from tests.support.official import RELEASES, Official, OfficialPool, is_installed
 
+ROOT = CleanRoot(Path(__file__).parents[1])
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 # Hypothesis also draws constants of the project's modules that are imported so far. Which ones are
 # depends on the tests that ran before in the same process, so that a failure could not be repeated.
@@ -87,7 +89,15 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     return run_until_workers_connect(item, nextitem)
 
 
-def pytest_runtest_teardown() -> None:
-    """Undo the registration of a type of the codec, which other tests of the process would see."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None]:
+    """Undo what later tests of the process would see, and look for files that were left."""
+    yield
+    # A type of the codec.
     with contextlib.suppress(pa.ArrowKeyError):
         pa.unregister_extension_type("lance.bfloat16")
+    left = ROOT.left()
+    assert not left, (
+        f"{', '.join(left)} appeared in the repository's root during this test or one beside it: "
+        "tests write to tmp_path"
+    )

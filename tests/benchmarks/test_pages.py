@@ -49,6 +49,13 @@ def test_peer_of_a_line_is_shown():
     assert "| write | delta-rs 1.6.6 |" in _page(sections={"embedded": results})
 
 
+def test_missed_goals_name_their_peers():
+    sections = {"spark reading": [_result("scan", 2.0)], "rows": [_result("delete", 3.0)]}
+    losses = _page(sections=sections)
+    assert "| Spark reading: scan | Parquet on Spark |" in losses
+    assert "| Rows: delete | official Lance |" in losses
+
+
 def test_more_memory_than_official_lance_is_named():
     memory = {"a build": {"target_mb": 9, "ours_mb": 8, "official_mb": 7}}
     assert "- a build: 8 MB, official Lance 7 MB" in _page(memory=memory)

@@ -162,7 +162,7 @@ def test_files_shows_bases_of_a_branch(output: Output, sound: Path) -> None:
 def test_head_shows_rows(output: Output, sound: Path) -> None:
     lines = output("head", sound, "-n", "2").splitlines()
     assert lines[1].split(maxsplit=3) == ["0", "row", "0", '{a: 0, b: "b"}']
-    assert lines[-1] == "2 rows"
+    assert lines[-1] == "2 rows; more rows available, use --rows"
 
 
 def test_head_takes_columns_and_filter(output: Output, sound: Path) -> None:

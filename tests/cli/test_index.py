@@ -1,4 +1,4 @@
-"""Are indices built, shown, refreshed and dropped?"""
+"""Indices are built, shown, refreshed and dropped."""
 
 from __future__ import annotations
 

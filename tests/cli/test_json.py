@@ -114,6 +114,14 @@ def test_files(document: Document, sound: Path) -> None:
     assert body["totals"]["rows"] == 27
 
 
+@pytest.mark.parametrize(("rows", "is_all"), [(1, False), (0, True)])
+def test_the_first_rows_tell_whether_they_are_all(
+    document: Document, sound: Path, rows: int, is_all: bool
+) -> None:
+    body = document("head", sound, "-n", rows)
+    assert (len(body["rows"]) > 1, body["complete"]) == (is_all, is_all)
+
+
 def test_head(document: Document, sound: Path) -> None:
     body = document("head", sound, "-n", "1")
     assert set(body) == {"version", "columns", "rows", "complete"}

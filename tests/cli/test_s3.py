@@ -34,7 +34,7 @@ lance.write_dataset(table, uri, storage_options=options).delete("x < 3")
     [
         (["count"], "7\n"),
         (["count", "--at", "1"], "10\n"),
-        (["head", "-n", "1"], "x\n3\n1 row\n"),
+        (["head", "-n", "1"], "x\n3\n1 row; more rows available, use --rows\n"),
         (["check", "--all-versions", "--data"], "no problems found  2 versions checked\n"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -45,19 +45,23 @@ def test_a_text_search_equals_that_of_the_library(document: Document, place: Pat
     assert ids(body) == expected["id"].to_pylist()
 
 
+@pytest.mark.parametrize("weight", [None, 0.3], ids=["reciprocal ranks", "weighted scores"])
 def test_a_hybrid_search_equals_that_of_the_library(
-    document: Document, place: Path, query: str
+    document: Document, place: Path, query: str, weight: float | None
 ) -> None:
-    args = ("-k", "4", "--where", "topic = 'south'", "--vector-weight", "0.3")
+    args = ["-k", "4", "--where", "topic = 'south'"]
+    args += [] if weight is None else ["--vector-weight", str(weight)]
     body = document("search", place, "stone", "--vector", query, *args)
     expected = lancelake.dataset(str(place)).search(
         "stone",
         {"q": article_vectors()[17]},
         k=4,
         filter="topic = 'south'",
-        vector_weight=0.3,
+        vector_weight=weight,
     )
     assert ids(body) == expected["id"].to_pylist()
+    for name in ("_distance", "_score", "_relevance_score"):
+        assert [row[name] for row in body["rows"]] == expected[name].to_pylist()
     names = [column["name"] for column in body["columns"]]
     assert names[-4:] == ["_distance", "_score", "_relevance_score", "_rowid"]
 
@@ -139,3 +143,13 @@ def test_recall_of_all_partitions_is_complete(
 def test_recall_without_an_index_exits_with_2(run: Run, place: Path) -> None:
     assert run("index", "recall", place).exit_code == 2
     assert run("index", "recall", place, "--nprobes", "1,x").exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["recall.png", "absent/recall.svg"])
+def test_a_picture_that_cannot_be_written_is_refused_at_once(
+    run: Run, place: Path, tmp_path: Path, name: str
+) -> None:
+    result = run("index", "recall", place, "--plot", tmp_path / name)
+    assert result.exit_code == 2
+    assert "--plot" in result.stderr
+    assert not (tmp_path / name).exists()

@@ -351,6 +351,40 @@ def test_text_that_is_not_utf8_is_replaced(run: Run, document: Document, tmp_pat
     assert document("head", tmp_path / "t.lance")["rows"] == [{"s": "ok"}, {"s": "\ufffd"}]
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("t.csv", b"a,b\n1,\xff\n2,ok\n"), ("t.tsv", b"a\tb\n1\t\xff\n2\tok\n")],
+)
+def test_invalid_text_of_a_text_file_is_no_binary_column(
+    name: str, data: bytes, run: Run, document: Document, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    refused = run("write", tmp_path / name, tmp_path / "t.lance")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "column b has a string that is not UTF-8" in refused.stderr
+    choice = ("--invalid-utf8", "replace")
+    assert run("write", tmp_path / name, tmp_path / "t.lance", *choice).exit_code == 0
+    assert [row["b"] for row in document("head", tmp_path / "t.lance")["rows"]] == ["\ufffd", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("t.csv", b"a,b\xff\n1,2\n"),
+        ("t.jsonl", b'{"b\xff": 1}\n'),
+        ("t.jsonl", b'{"s": {"b\xff": 1}}\n'),
+    ],
+)
+def test_names_that_are_not_utf8_are_refused(
+    name: str, data: bytes, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    result = run("write", tmp_path / name, tmp_path / "t.lance")
+    assert (result.exit_code, result.stdout) == (2, "")
+    stated = " ".join(result.stderr.split())
+    assert f"{name}' has a column whose name is not UTF-8" in stated
+
+
 def _hive(root: Path, **folders: pa.Table) -> str:
     for folder, table in folders.items():
         path = root / folder.replace("_", "=")

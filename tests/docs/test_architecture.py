@@ -11,10 +11,25 @@ import pytest
 from scripts import figures
 
 ROOT = Path(__file__).parents[2]
+DECISIONS = ROOT / "docs" / "decisions"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 LAYERS, *COURSES = re.findall(r"^```mermaid\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 ARROWS = re.compile(r"^ +([\w.]+) --> ([\w.]+)$", re.MULTILINE)
 NODES = re.compile(r"^ +(\w+)\[\"([\w, ]+)", re.MULTILINE)
+
+
+def layers() -> list[list[str]]:
+    """Return the layers of the contract, the uppermost first."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    contract = tomllib.loads(text)["tool"]["importlinter"]["contracts"][0]
+    return [re.findall(r"\w+", layer) for layer in contract["layers"]]
+
+
+def packages() -> set[str]:
+    """Return the packages and modules of the contract that exist."""
+    source = ROOT / "src" / "lancelake"
+    listed = {name for layer in layers() for name in layer}
+    return {n for n in listed if (source / n).is_dir() or (source / f"{n}.py").exists()}
 
 
 @pytest.fixture(scope="module")
@@ -31,20 +46,25 @@ def test_each_hop_is_an_import(imports: dict[str, set[str]], caller: str, called
 
 
 def test_the_layers_are_the_packages_of_the_contract() -> None:
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    contract = tomllib.loads(text)["tool"]["importlinter"]["contracts"][0]
-    listed = {name for layer in contract["layers"] for name in re.findall(r"\w+", layer)}
-    source = ROOT / "src" / "lancelake"
-    there = {n for n in listed if (source / n).is_dir() or (source / f"{n}.py").exists()}
     drawn = {name for _, text in NODES.findall(LAYERS) for name in text.split(" (")[0].split(", ")}
-    assert {name.strip() for name in drawn} == there
+    assert {name.strip() for name in drawn} == packages()
+
+
+def test_the_decision_about_layers_names_the_packages_of_the_contract() -> None:
+    page = (DECISIONS / "0010-layers-and-import-contract.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [a-z]+ \| (.*?) \|", page, re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == packages()
+
+
+def test_the_decision_about_java_names_every_class() -> None:
+    page = next(DECISIONS.glob("0020-*.md")).read_text(encoding="utf-8")
+    classes = (ROOT / "src" / "lancelake" / "spark" / "jvm").glob("*.java")
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == {c.stem for c in classes}
 
 
 def test_each_arrow_of_the_layers_points_down() -> None:
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    contract = tomllib.loads(text)["tool"]["importlinter"]["contracts"][0]
-    ranks = {n: i for i, row in enumerate(contract["layers"]) for n in re.findall(r"\w+", row)}
-    ranks["ground"] = len(contract["layers"]) - 1
+    ranks = {name: i for i, layer in enumerate(layers()) for name in layer}
+    ranks["ground"] = len(layers()) - 1
     arrows = ARROWS.findall(LAYERS)
     assert arrows
     assert [(a, b) for a, b in arrows if ranks[a] >= ranks[b]] == []

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.pylance import query
+from lancelake.pylance import query, vector
 from lancelake.pylance._dataset.optimizing import DatasetOptimizer
 from lancelake.pylance._dataset.refs import Branches, Tags
 from lancelake.pylance._dataset.scanning import serialize_row_addrs
 from lancelake.pylance._dataset.sql import SqlQuery, SqlQueryBuilder
-from lancelake.pylance._dataset.wal import TableWal, WalWriter
+from lancelake.pylance._dataset.wal import TableWal
+from lancelake.pylance._dataset.wal_writer import WalWriter
 from tests.docs.examples import (
     arguments_of,
     embedded_names,
@@ -42,6 +43,12 @@ FUNCTIONS = (
     lance.batch_udf,
     lance.tokenize,
     serialize_row_addrs,
+    vector.find_duplicate_pairs,
+    vector.find_duplicate_pairs_in_partition,
+    vector.get_ivf_partition_info,
+    vector.hamming_clustering_for_ivf_partition,
+    vector.hamming_clustering_for_range,
+    vector.hamming_clustering_for_sample,
 )
 VALUES = (
     lance.Session,

@@ -1,4 +1,4 @@
-"""Is a table in order, with indices that are complete, wherever work on an index stops?"""
+"""A table is valid, with complete indices, wherever work on an index stops."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_a_new_mem_wal_has_no_row_from_before_an_overwrite(
 
 
 @pytest.mark.parametrize("stop", Stop)
-def test_a_writer_from_before_an_overwrite_flushes_nothing(
+def test_a_writer_from_before_an_overwrite_acknowledges_nothing(
     stop: Stop, kept: Path, tmp_path: Path
 ) -> None:
     open_writers = {}
@@ -130,6 +130,7 @@ def test_a_writer_from_before_an_overwrite_flushes_nothing(
             continue
         with pytest.raises(WriterFencedError):
             open_writers[uri].put(rows((1, "late")))
+        with pytest.raises(WriterFencedError):
             open_writers[uri].flush()
         initialize(newest(uri), bucketed(newest(uri), "id", 1))
         assert seen(newest(uri)) == {9: "new"}, where

@@ -44,10 +44,11 @@ def entry_cases(table: Path, outside: Outside) -> Iterator[tuple[str, Tamper]]:
 
 def index_file_cases(table: Path, outside: Outside) -> Iterator[tuple[str, Tamper]]:
     """Yield every file of every index, damaged, or with places and sizes it should not have."""
-    # In the order of the indices: their folders have random names.
-    folders = [uuid.UUID(bytes=entry.uuid.uuid) for entry in _section(table).indices]
-    for folder in folders:
-        yield from _segment_cases(table, f"_indices/{folder}", outside)
+    # In the order and by the names of the indices: their folders have random names.
+    for entry in _section(table).indices:
+        folder = str(uuid.UUID(bytes=entry.uuid.uuid))
+        for name, tamper in _segment_cases(table, f"_indices/{folder}", outside):
+            yield name.replace(folder, entry.name), tamper
 
 
 def _segment_cases(table: Path, folder: str, outside: Outside) -> Iterator[tuple[str, Tamper]]:
@@ -55,7 +56,8 @@ def _segment_cases(table: Path, folder: str, outside: Outside) -> Iterator[tuple
         name = str(file.relative_to(table))
         yield from _damaged(name, outside)
         reader = _open(file)
-        for key in reader.metadata:
+        # The codec returns them in any order, and a sample is chosen by position.
+        for key in sorted(reader.metadata):
             for value in (*map(str, SIZES), "-1", "x", "1e400", _DEEP, *outside.places[:3]):
                 yield f"{_short(name)} {key} = {value:.40}", rewritten(name, metadata={key: value})
             for text in _other_numbers(reader.metadata[key]):

@@ -1,4 +1,4 @@
-"""What other writers leave in index entries is read right, and ours is what others expect."""
+"""Unusual index entries of other writers are read correctly, and ours are what they expect."""
 
 from __future__ import annotations
 

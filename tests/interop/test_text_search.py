@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import lancelake.pylance as ours
-import lancelake.pylance.query as q  # noqa: F401  # used by the code that is executed below
+import lancelake.pylance.query as q
 from tests.support.official import RELEASES, Official, OfficialPool
 from tests.support.text_tables import (
     ASK_OFFICIAL,
@@ -32,6 +32,12 @@ PLAIN = [
     [["phrase", "word0 word1", "t", 0], {}],
     [["match", "wrd2", "t", {"fuzziness": 1}], {}],
 ]
+UNREADABLE = "release 4 fails to read the positions that release 14 writes"
+
+
+def is_readable(builder: str, reader: str) -> bool:
+    """Whether a release can write an index again that another one built."""
+    return (builder, reader) != ("14.0.2", "4.0.2")
 
 
 def mine(uri: str, questions: list[list[Any]]) -> list[Any]:
@@ -89,13 +95,31 @@ def test_rows_that_are_not_indexed_get_the_scores_of_release_14(
     compare(official_14, tmp_table, asked(QUERIES, 1, fuzzy=False))
 
 
+def test_a_column_without_an_index_is_searched_as_release_14_does(
+    official_14: Official, tmp_table: str
+) -> None:
+    official_14.write(tmp_table, table_of(300), max_rows_per_file=100)
+    texts = ("word1 word22", "Straße", "strasse", "Die", "café", "WORD3", "the", "word1")
+    questions: list[Any] = [[["match", text, "t", {}], {}] for text in texts]
+    questions += [[["match", "word1 word2", "t", {"all": True}], {}]]
+    questions += [[["phrase", text, "t", 0], {}] for text in ("word0 word1", "Die Straße")]
+    theirs = official_14.run(tmp_table, ASK_OFFICIAL, asked=questions)
+    assert isinstance(theirs, list)
+    for (ids, scores), (other_ids, other_scores) in zip(
+        mine(tmp_table, questions), theirs, strict=True
+    ):
+        # Release 14 returns them in the order of the table.
+        expected = dict(zip(other_ids, other_scores, strict=True))
+        assert dict(zip(ids, scores, strict=True)) == pytest.approx(expected, rel=1e-5)
+
+
 @pytest.mark.parametrize("maintainer", BUILDERS)
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_an_index_that_another_maintains_is_searched(
     officials: OfficialPool, official_14: Official, tmp_table: str, builder: str, maintainer: str
 ) -> None:
-    if (builder, maintainer) == ("14.0.2", "4.0.2"):
-        pytest.skip("release 4 fails to read the positions that release 14 writes")
+    if not is_readable(builder, maintainer):
+        pytest.skip(UNREADABLE)
     prepare(officials, tmp_table, builder)
     official_14.append(tmp_table, table_of(300, 7, first=1200))
     official_14.delete(tmp_table, "id % 13 = 2")
@@ -112,6 +136,75 @@ result = ds.optimize.compact_files().fragments_removed
 """
         officials(maintainer).run(tmp_table, code)
     compare(official_14, tmp_table, asked(QUERIES, 2))
+
+
+CHANGES = """
+ds = lance.dataset(uri)
+ds.delete("id % 13 = 2")
+lance.write_dataset(new, uri, mode="append")
+lance.dataset(uri).update({"t": "'word1 word2 word9'"}, where="id % 50 = 1")
+merge = lance.dataset(uri).merge_insert("id").when_matched_update_all()
+merge.when_not_matched_insert_all().execute(merged)
+result = None
+"""
+COMPACT = """
+result = lance.dataset(uri).optimize.compact_files(target_rows_per_fragment=600).files_added
+"""
+REFRESH = "result = lance.dataset(uri).optimize.optimize_indices()"
+NEW_ROWS = """
+import pyarrow as pa
+new, merged = pa.table(new), pa.table(merged)
+"""
+
+
+def do(officials: OfficialPool, uri: str, who: str, code: str, **inputs: Any) -> None:
+    """Run the same code with our library or with an official one."""
+    if who == "ours":
+        exec(code, {"lance": ours, "uri": uri, **inputs})
+    else:
+        officials(who).run(uri, code, **inputs)
+
+
+@pytest.mark.parametrize("changer", BUILDERS)
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_nothing_is_lost_when_another_changes_the_table(
+    officials: OfficialPool, official_14: Official, tmp_table: str, builder: str, changer: str
+) -> None:
+    prepare(officials, tmp_table, builder)
+    rows = {"new": table_of(300, 7, first=1200), "merged": table_of(200, 9, first=1100)}
+    new = {name: table.to_pydict() for name, table in rows.items()}
+    do(officials, tmp_table, changer, NEW_ROWS + CHANGES, **new)
+    if is_readable(builder, changer):
+        do(officials, tmp_table, changer, COMPACT)
+    compare(official_14, tmp_table, asked(QUERIES, 3, fuzzy=False))
+    ensure_same_as_without_index(tmp_table)
+
+
+def ensure_same_as_without_index(uri: str) -> None:
+    """The rows of words are those that a look at all texts finds."""
+    table = ours.dataset(uri)
+    content = table.to_table(["id", "t"]).to_pylist()
+    for wanted in ("word1", "word7", "word9"):
+        found = table.to_table(["id"], full_text_query=q.MatchQuery(wanted, "t"))
+        expected = [row["id"] for row in content if wanted in (row["t"] or "").split()]
+        assert sorted(found["id"].to_pylist()) == sorted(expected)
+
+
+@pytest.mark.parametrize("refresher", BUILDERS)
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_nothing_is_lost_when_another_refreshes_the_index_of_a_changed_table(
+    officials: OfficialPool, official_14: Official, tmp_table: str, builder: str, refresher: str
+) -> None:
+    if not is_readable(builder, refresher):
+        pytest.skip(UNREADABLE)
+    prepare(officials, tmp_table, builder)
+    rows = {"new": table_of(300, 7, first=1200), "merged": table_of(200, 9, first=1100)}
+    new = {name: table.to_pydict() for name, table in rows.items()}
+    do(officials, tmp_table, "ours", NEW_ROWS + CHANGES, **new)
+    do(officials, tmp_table, "ours", COMPACT)
+    do(officials, tmp_table, refresher, REFRESH)
+    compare(official_14, tmp_table, asked(QUERIES, 4))
+    ensure_same_as_without_index(tmp_table)
 
 
 @pytest.mark.parametrize(

@@ -40,14 +40,26 @@ def test_long_method_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.startswith("src/lancelake/a.py::A.f: 61 lines")
 
 
-def test_docstrings_are_not_counted(tmp_path: Path) -> None:
-    docstring = '    """What it does.\n' + "\n" * check_sizes.MODULE_LINES + '    """\n'
-    text = f"def f():\n{docstring}    return 1\n"
+def documented(lines: int) -> str:
+    docstring = '    """What it does.\n' + "\n" * lines + '    """\n'
+    return f"def f():\n{docstring}    return 1\n"
+
+
+def test_docstring_does_not_count_towards_its_function(tmp_path: Path) -> None:
+    text = documented(check_sizes.FUNCTION_LINES)
     assert check_sizes.main(tree(tmp_path, "a.py", text)) == 0
 
 
-def test_other_texts_are_counted(tmp_path: Path) -> None:
-    text = 'x = """\n' + SHORT * check_sizes.MODULE_LINES + '"""\n'
+def test_docstring_counts_towards_its_module(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = documented(check_sizes.MODULE_LINES)
+    assert check_sizes.main(tree(tmp_path, "a.py", text)) == 1
+    assert capsys.readouterr().out.startswith("src/lancelake/a.py: 404 lines")
+
+
+def test_other_texts_count_towards_their_function(tmp_path: Path) -> None:
+    text = 'def f():\n    return """\n' + SHORT * check_sizes.FUNCTION_LINES + '"""\n'
     assert check_sizes.main(tree(tmp_path, "a.py", text)) == 1
 
 

@@ -1,4 +1,4 @@
-"""What works through Spark Connect; in a process of its own, since a process has one kind."""
+"""Supported calls on Spark Connect; in a process of its own, since a process has one kind."""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from lancelake.spark import register, session
+
 DEFAULT = "spark.sql.defaultCatalog"
 
 
@@ -113,3 +115,20 @@ def test_a_new_session_runs_commands_with_its_own_settings(spark: SparkSession, 
     new.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     new.sql(f"UPDATE {table} SET text = cast(timestamp'1970-01-01 00:00:00Z' AS STRING)")
     assert {text for _, text in rows(new, table)} == {"1970-01-01 09:00:00"}
+
+
+@pytest.mark.parametrize("ask", [lambda _: session(), register])
+def test_a_session_that_is_asked_for_again_keeps_the_root(
+    spark: SparkSession, table: str, ask: Callable[[SparkSession], SparkSession]
+) -> None:
+    assert ask(spark).table(table).count() == len(rows(spark, table))
+
+
+def test_another_root_of_the_settings_is_taken(
+    spark: SparkSession, table: str, warehouse: Path, tmp_path: Path
+) -> None:
+    try:
+        other = session(**{"spark.lancelake.root": str(tmp_path)})
+        assert not other.catalog.tableExists(table)
+    finally:
+        register(spark, root=str(warehouse))

@@ -171,6 +171,7 @@ def test_procedures_check_and_repair(spark: SparkSession, table: LanceTable) -> 
     "call",
     [
         "cleanup('keep.t', older_than => 'yesterday')",
+        "cleanup('keep.t', older_than => '9999999999years')",
         "compact('keep.t', sort_by => 'id sideways')",
         "compact('keep.t', sort_by => 'id', z_order_by => 'id')",
         "check('keep.t', versions => 'some')",

@@ -1,4 +1,4 @@
-"""What a plan costs: bytes that scans read, calls that planning makes, joins that are chosen."""
+"""Costs of plans: bytes that scans read, calls of planning, joins that are chosen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.spark import error_of, read, write
 from lancelake.spark.planning.catalog import LanceCatalog
-from lancelake.spark.reading import read_plan
+from lancelake.spark.reading import read_plan, scan
 from lancelake.spark.reading.partition import read_bytes
 from lancelake.spark.reading.scan import LanceScan
 from lancelake.storage import open as opening
@@ -180,6 +180,7 @@ def test_filters_of_small_sides_of_a_star_join_reach_the_scan_of_the_large_side(
         seen.append(self.identity())
 
     monkeypatch.setattr(LanceScan, "filter", watched)
+    monkeypatch.setattr(scan, "LEAST_PRUNED_BYTES", 0)
     query = "SELECT count(*), sum(v) FROM fact JOIN d USING (d) JOIN e USING (e) WHERE "
     (row,) = spark.sql(query + condition).collect()
     assert seen
@@ -193,6 +194,48 @@ def test_filters_of_small_sides_of_a_star_join_reach_the_scan_of_the_large_side(
 def test_a_join_with_all_rows_of_a_table_is_not_pruned(spark: SparkSession) -> None:
     joined = spark.sql("SELECT sum(v) FROM fact JOIN d USING (d)")
     assert "dynamicpruning" not in joined._jdf.queryExecution().optimizedPlan().toString()
+
+
+@pytest.mark.usefixtures("star")
+@pytest.mark.parametrize(("few", "pruned"), [(1000, True), (0, False)], ids=["few", "many"])
+def test_values_of_a_join_that_are_too_many_do_not_reach_the_scan(
+    spark: SparkSession, few: int, pruned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    filter_scan = LanceScan.filter
+
+    def watched(self: LanceScan, predicates: Any) -> None:
+        filter_scan(self, predicates)
+        seen.append(self.identity())
+
+    monkeypatch.setattr(LanceScan, "filter", watched)
+    monkeypatch.setattr(scan, "LEAST_PRUNED_BYTES", 0)
+    monkeypatch.setattr(scan, "_FEW_VALUES", few)
+    monkeypatch.setattr(scan, "_MOST_VALUES", few)
+    spark.sql("SELECT sum(v) FROM fact JOIN d USING (d) WHERE dn = 'd3'").collect()
+    assert seen
+    assert ("d IN (3)" in seen[-1]) == pruned
+
+
+@pytest.mark.usefixtures("star")
+def test_a_small_scan_is_not_pruned(spark: SparkSession) -> None:
+    joined = spark.sql("SELECT sum(v) FROM fact JOIN d USING (d) WHERE dn = 'd3'")
+    assert "dynamicpruning" not in joined._jdf.queryExecution().optimizedPlan().toString()
+
+
+@pytest.mark.usefixtures("star")
+def test_a_table_is_not_pruned_by_the_values_of_a_join(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "LEAST_PRUNED_BYTES", 0)
+    query = (
+        "SELECT sum(a.v) FROM (fact a JOIN d USING (d)) JOIN fact b ON a.v = b.v WHERE dn = 'd3'"
+    )
+    joined = spark.sql(query)
+    optimized = joined._jdf.queryExecution().optimizedPlan().toString()
+    # The filter on d prunes a; that join could prune b.
+    assert optimized.count("dynamicpruning#") == 1
+    assert [row[0] for row in joined.collect()] == [sum(range(3, 200_000, 1000))]
 
 
 @pytest.fixture
@@ -244,9 +287,9 @@ def test_a_scan_is_planned_once_for_its_partitions_and_its_size(
     monkeypatch.setattr(read_plan, "plan_scan", counted)
     chosen = query(frame)
     found = [leaf for leaf in scans(chosen) if hasattr(leaf, "inputPartitions")]
-    for scan in found:
-        assert scan.inputPartitions().size()
-        assert scan.scan().estimateStatistics().sizeInBytes().getAsLong() > 0
+    for leaf in found:
+        assert leaf.inputPartitions().size()
+        assert leaf.scan().estimateStatistics().sizeInBytes().getAsLong() > 0
     assert len(planned) == len(found)
 
 

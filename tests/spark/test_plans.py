@@ -1,4 +1,4 @@
-"""What reaches a scan, read from the physical plan, and what planning touches on the driver."""
+"""Pushdown to scans, read from the physical plan, and what planning reads on the driver."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 import lancelake
 from lancelake.data.codec import readers
+from lancelake.spark.reading import scan
 from tests.support.spark_rows import rows
 
 PUSHED = [
@@ -125,7 +126,10 @@ def test_statistics_tell_the_bytes_of_the_columns_read(frame: DataFrame) -> None
     assert int(stats.sizeInBytes()) == 400 * 8
 
 
-def test_values_of_a_small_join_side_filter_the_scan(spark: SparkSession, frame: DataFrame) -> None:
+def test_values_of_a_small_join_side_filter_the_scan(
+    spark: SparkSession, frame: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "LEAST_PRUNED_BYTES", 0)
     keys = spark.createDataFrame([(3, "a"), (5, "a"), (7, "b")], "key long, g string")
     few = functions.broadcast(keys.where("g = 'a'"))
     joined = frame.join(few, frame.id == keys.key).select("id", "s")

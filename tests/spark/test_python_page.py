@@ -1,4 +1,4 @@
-"""The Python on the documentation page runs, in the order of the page."""
+"""The Python on the documentation pages runs, in the order of the pages."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from pyspark.sql import functions as f
 import lancelake
 from lancelake.spark import register
 
-PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("spark.md", "streams.md")
 BLOCK = re.compile(r"^```py\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # Java, which may have been started in another folder, resolves these paths of streams.
 PATH = re.compile(r'"(orders\.lance|copy\.lance|cp2?)"')
 DAY = dt.date(2026, 1, 31)
 VERSIONS = 17
-"""The page refers to versions up to this one."""
+"""The pages refer to versions up to this one."""
 
 
 def embed(column: str) -> Column:
@@ -30,7 +31,7 @@ def embed(column: str) -> Column:
 
 
 def orders(*ids: int) -> pa.Table:
-    """Return orders as the page describes them."""
+    """Return orders as the pages describe them."""
     columns = {
         "id": pa.array(ids, pa.int64()),
         "customer": pa.array([i % 20 for i in ids], pa.int64()),
@@ -44,7 +45,7 @@ def orders(*ids: int) -> pa.Table:
 
 
 def articles() -> pa.Table:
-    """Return articles with a text and an embedding, as the page describes them."""
+    """Return articles with a text and an embedding, as the pages describe them."""
     words = ("harbour night", "the night train", "a quiet harbour", "ships at night")
     embeddings = pa.array([[0.1 * i, 0.7, 0.2] for i in range(4)], pa.list_(pa.float32(), 3))
     columns = {"id": [0, 1, 200, 201], "topic": ["ships", "trains", "ships", "ships"]}
@@ -55,7 +56,7 @@ def articles() -> pa.Table:
 def warehouse_of_page(
     spark: SparkSession, warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
-    """Have the tables of the page, and then the catalog of the other tests again."""
+    """Have the tables of the pages, and then the catalog of the other tests again."""
     monkeypatch.chdir(tmp_path)
     for path in ("orders.lance", "warehouse/db/orders.lance", "warehouse/db/totals.lance"):
         for number in range(VERSIONS):
@@ -71,8 +72,9 @@ def warehouse_of_page(
 
 
 @pytest.mark.usefixtures("warehouse_of_page")
-def test_the_blocks_of_the_page_run(spark: SparkSession, tmp_path: Path) -> None:
-    blocks = BLOCK.findall(PATH.sub(rf'"{tmp_path}/\1"', PAGE.read_text(encoding="utf-8")))
+def test_the_blocks_of_the_pages_run(spark: SparkSession, tmp_path: Path) -> None:
+    text = "".join((DOCS / page).read_text(encoding="utf-8") for page in PAGES)
+    blocks = BLOCK.findall(PATH.sub(rf'"{tmp_path}/\1"', text))
     assert blocks
     late = spark.createDataFrame(orders(3, 5, 900).to_pandas())
     queries = spark.createDataFrame([([0.1, 0.7, 0.2],)], "asked array<float>")
@@ -80,7 +82,7 @@ def test_the_blocks_of_the_page_run(spark: SparkSession, tmp_path: Path) -> None
     given["__name__"] = "page"
     new = spark.createDataFrame(orders(901, 902).to_pandas())
     for block in blocks:
-        exec(compile(block, str(PAGE), "exec"), given)
+        exec(compile(block, "page", "exec"), given)
         if "df" in given:
             given["df"] = new
     for query in spark.streams.active:

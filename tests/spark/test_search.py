@@ -115,6 +115,47 @@ def test_thousands_of_queries_equal_the_embedded_search(
     )
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"refineFactor": 3},
+        {"filter": "id % 3 > 0"},
+        {"filter": "id % 2 = 0 and _distance < 0.3", "prefilter": False, "refineFactor": 2},
+    ],
+)
+def test_refined_and_filtered_batches_equal_the_embedded_search(
+    spark: SparkSession, indexed: lancelake.LanceDataset, options: dict[str, Any]
+) -> None:
+    asked = np.random.default_rng(7).random((40, 8), dtype=np.float32)
+    frame = spark.createDataFrame(pa.table({"asked": asked.tolist()}).to_pandas()).coalesce(1)
+    table = LanceTable.forPath(spark, indexed.uri)
+    found = table.search(frame, "v", 3, columns=["id"], nprobes=2, **options)
+    near = {"column": "v", "q": asked, "k": 3, "nprobes": 2}
+    near["refine_factor"] = options.get("refineFactor")
+    filters = {key: options[key] for key in ("filter", "prefilter") if key in options}
+    if "filter" in filters:
+        filters.setdefault("prefilter", True)
+    expected = indexed.to_table(["id"], nearest=near, **filters).to_pylist()
+    ordered = found.orderBy("query_index", "_distance", "id").collect()
+    assert [row.asDict() for row in ordered] == sorted(
+        expected, key=lambda row: (row["query_index"], row["_distance"], row["id"])
+    )
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    exchanges = [line for line in plan.splitlines() if "Exchange" in line]
+    assert ["hashpartitioning(query_index" in line for line in exchanges] == [True]
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> lancelake.LanceDataset:
+    """Return a table with an index and more rows than a filter reads without it."""
+    values = np.random.default_rng(6).random((5000, 8), dtype=np.float32)
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), 8)
+    uri = str(tmp_path_factory.mktemp("indexed") / "t.lance")
+    rows = pa.table({"id": range(5000), "v": lists})
+    made = lancelake.write_dataset(rows, uri, max_rows_per_file=2000)
+    return made.create_index("v", "IVF_PQ", num_partitions=4, num_sub_vectors=4)
+
+
 def test_vectors_are_not_shuffled(table: LanceTable, queries: DataFrame) -> None:
     found = table.search(queries, k=4)
     plan = found._jdf.queryExecution().executedPlan().toString()

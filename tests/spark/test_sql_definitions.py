@@ -119,8 +119,9 @@ def test_properties_are_set_and_unset(spark: SparkSession, table: str) -> None:
     assert "for a test" in str(spark.sql(f"DESCRIBE EXTENDED {table}").collect())
 
 
-def test_a_table_is_renamed(spark: SparkSession, table: str, warehouse: Path) -> None:
-    spark.sql(f"ALTER TABLE {table} RENAME TO d.other")
+@pytest.mark.parametrize("name", ["d.other", "lance.d.other"])
+def test_a_table_is_renamed(spark: SparkSession, table: str, warehouse: Path, name: str) -> None:
+    spark.sql(f"ALTER TABLE {table} RENAME TO {name}")
     assert dataset(warehouse, "other").count_rows() == 3
     assert not spark.catalog.tableExists(table)
     with pytest.raises(AnalysisException, match="already exists"):

@@ -1,4 +1,4 @@
-"""What must hold for every index kind: its answers bound the truth of a condition."""
+"""Laws of every index kind: its answers bound the truth of a condition."""
 
 from __future__ import annotations
 

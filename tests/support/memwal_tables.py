@@ -16,7 +16,8 @@ from lancelake.format.memwal.region_spec import SPEC_ID
 from lancelake.format.operations import CreateIndex
 from lancelake.memwal.initialize import bucketed, initialize
 from lancelake.memwal.view import Freshness, open_view
-from lancelake.memwal.writer import RegionWriter, WriterOptions
+from lancelake.memwal.writer import RegionWriter
+from lancelake.memwal.writer_options import WriterOptions
 from lancelake.storage.location import Location
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices, new_transaction, publish
@@ -89,3 +90,17 @@ def end_without_retirement(uri: str | Path) -> None:
     choices = CommitChoices(after=())
     gone = CreateIndex(new_indices=(), removed_indices=(entry,))
     publish(base, new_transaction(gone, base.version, choices), choices)
+
+
+def with_wal(path: Path, *pairs: tuple[int, str | None], buckets: int = 4) -> lance.LanceDataset:
+    """Write a table with a MemWAL."""
+    ds = lance.write_dataset(rows(*pairs), path)
+    ds.wal.initialize(buckets=buckets)
+    return ds
+
+
+def by_key(found: pa.Table) -> dict[int, str | None]:
+    """Return names by key; every key occurs once."""
+    names = {row["id"]: row["name"] for row in found.to_pylist()}
+    assert len(names) == found.num_rows
+    return names

@@ -131,8 +131,8 @@ Partitions = Annotated[
 def age(text: str, hint: str) -> timedelta:
     """Parse an age such as `12h`, the value of the option `hint`."""
     try:
-        return timedelta(microseconds=parse_duration(text) // 1000)
-    except (ValueError, OverflowError) as error:
+        return parse_duration(text)
+    except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=hint) from error
 
 

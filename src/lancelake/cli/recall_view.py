@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 import typer
 from rich.text import Text
@@ -27,6 +28,17 @@ def probe_counts(text: str) -> tuple[int, ...]:
         problem = f"{text!r} is not a list of numbers such as 1,5,20"
         raise typer.BadParameter(problem, param_hint="'--nprobes'")
     return tuple(int(part) for part in parts)
+
+
+def svg_file(path: Path | None) -> Path | None:
+    """Return the file of a picture; refuse one that cannot be written, before the measurement."""
+    if path is None:
+        return None
+    if path.suffix.lower() != ".svg":
+        raise typer.BadParameter(f"the picture is an SVG file, but {path.name!r} is not one")
+    if not path.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {str(path.parent)!r}")
+    return path
 
 
 def print_recall(

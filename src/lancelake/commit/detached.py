@@ -24,9 +24,9 @@ def commit_detached(
     """Publish a transaction as a detached version based on `base`, under a random number."""
     if base.name.naming is not ManifestNaming.V2:
         raise UnsupportedError(
-            "detached commits cannot be made on a table with V1 manifest names",
+            "detached commits cannot be made on a table with v1 manifest paths",
             table=line.location.uri,
-            action="Migrate the manifest names to V2 first.",
+            action="Migrate the manifest paths to V2 first.",
         )
     ensure_writable(base.state.manifest.writer_feature_flags)
     started_s = services.clock.monotonic_s()

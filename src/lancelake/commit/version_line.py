@@ -10,7 +10,8 @@ from lancelake.commit.dynamodb import open_dynamodb
 from lancelake.commit.external_store import ExternalHandler
 from lancelake.commit.handler import CommitHandler
 from lancelake.commit.snapshot import Snapshot
-from lancelake.format.names import ManifestName
+from lancelake.format import layout
+from lancelake.format.names import ManifestName, manifest_name
 from lancelake.storage.cloud import abilities
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
@@ -34,6 +35,13 @@ class VersionLine:
     def load(self, name: ManifestName) -> Snapshot:
         """Read a version of the line."""
         return Snapshot.load(self.location, name, store=self.store)
+
+    def has_next(self, name: ManifestName) -> bool:
+        """Whether the version after a known one exists, with one call.
+
+        False does not rule out newer versions of another naming scheme.
+        """
+        return self.store.exists(layout.manifest(manifest_name(name.version + 1, name.naming)))
 
 
 def open_line(location: Location, *, ids: Ids = _IDS) -> VersionLine:

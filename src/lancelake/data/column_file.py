@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.clock import Ids
-from lancelake.data import durable
 from lancelake.data.arrays.conform import Conformer
 from lancelake.data.arrays.rebatch import gathered, pieces
 from lancelake.data.arrays.spread_rows import SpreadRows
@@ -25,6 +24,7 @@ from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import TOMBSTONE
 from lancelake.format.names import data_file_name
 from lancelake.format.schema import Schema
+from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
 
 
@@ -83,7 +83,7 @@ class ColumnFile:
 def sync_file(root: Location, file: DataFile | None) -> None:
     """Sync the bytes of a file below a root."""
     if file is not None and root.scheme == "file":
-        durable.sync_file(Path(root.uri) / layout.DATA / file.path)
+        disk_sync.sync_file(Path(root.uri) / layout.DATA / file.path)
 
 
 def sync_names(root: Location) -> None:
@@ -91,7 +91,7 @@ def sync_names(root: Location) -> None:
     if root.scheme == "file":
         folder = Path(root.uri) / layout.DATA
         if folder.exists():
-            durable.sync_folder(folder)
+            disk_sync.sync_folder(folder)
 
 
 def with_file(fragment: Fragment, file: DataFile) -> Fragment:

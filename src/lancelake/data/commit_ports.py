@@ -8,7 +8,6 @@ from pathlib import Path
 from pyroaring import BitMap
 
 from lancelake.clock import Ids
-from lancelake.data import durable
 from lancelake.data.deletion_files import load_deletions
 from lancelake.format import deletion, layout
 from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
@@ -64,7 +63,7 @@ def write_deletions(
     )
     open_store(root).put(path, deletion.encode(rows, encoding), durable=syncs_name)
     if root.scheme == "file" and not syncs_name and disk_sync.waits():
-        durable.sync_file(Path(root.uri) / path)
+        disk_sync.sync_file(Path(root.uri) / path)
     return DeletionFile(
         file_type=encoding, read_version=read_version, id=unique, num_deleted_rows=len(rows)
     )
@@ -73,7 +72,7 @@ def write_deletions(
 def sync_deletion_names(root: Location) -> None:
     """Sync the names of all deletion files below a root."""
     if root.scheme == "file":
-        durable.sync_folder(Path(root.uri) / layout.DELETIONS)
+        disk_sync.sync_folder(Path(root.uri) / layout.DELETIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

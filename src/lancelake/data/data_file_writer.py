@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lancelake.data import durable
 from lancelake.data.blobs.files import BlobFiles
 from lancelake.data.codec.address import CodecAddress, writing
 from lancelake.data.codec.official import file_writer
@@ -16,6 +15,9 @@ from lancelake.data.write_task import WriteTask
 from lancelake.format.bases import BasePath
 from lancelake.format.fragment import DataFile
 from lancelake.format.schema import Schema
+from lancelake.storage import disk_sync
+from lancelake.storage.audit import report_created
+from lancelake.storage.io_meter import count_written
 from lancelake.storage.table_files import TableFiles
 
 
@@ -31,7 +33,8 @@ class DataFileWriter:
         self._schema = schema
         self._entry = _entry(task, schema, name, base)
         files = TableFiles(root=task.root, bases=() if base is None else (base,))
-        self._address = CodecAddress.of(files.data_file(self._entry))
+        self._place = files.data_file(self._entry)
+        self._address = CodecAddress.of(self._place)
         self._blobs = BlobFiles(address=self._address, allow_external=task.allow_external_blobs)
         self._arrow = file_schema(schema)
         with writing(name):
@@ -40,6 +43,8 @@ class DataFileWriter:
                 self._arrow,
                 version=task.file_version.value,
                 storage_options=self._address.storage_options,
+                max_page_bytes=task.pages.max_page_bytes,
+                data_cache_bytes=task.pages.data_cache_bytes,
             )
 
     @property
@@ -60,7 +65,10 @@ class DataFileWriter:
         self._blobs.finish()
         with writing(self._entry.path):
             self._codec.close()
-        return replace(self._entry, file_size_bytes=int(self._codec.size_bytes or 0))
+        size = int(self._codec.size_bytes or 0)
+        count_written(self._place.root, size)
+        report_created(self._place.root, self._place.path)
+        return replace(self._entry, file_size_bytes=size)
 
     def settle(self, *, leaves_sync: bool = False) -> None:
         """Move the files to their location, on local disk durably except for the file's name.
@@ -74,7 +82,7 @@ class DataFileWriter:
     def sync_name(self) -> None:
         """Sync the names of all files in this file's folder."""
         if self._address.is_in_place:
-            durable.sync_folder(Path(self._address.uri).parent)
+            disk_sync.sync_folder(Path(self._address.uri).parent)
 
     def _with_stored_blobs(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [

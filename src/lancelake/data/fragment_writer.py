@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -9,11 +10,11 @@ import pyarrow as pa
 
 from lancelake.clock import Ids
 from lancelake.data.arrays.conform import Conformer
-from lancelake.data.arrays.rebatch import PIECE_BYTES, gathered, pieces
+from lancelake.data.arrays.rebatch import LEAST_BYTES, PIECE_BYTES, gathered, pieces
 from lancelake.data.data_file_writer import DataFileWriter
 from lancelake.data.schema_check import ensure_fits
 from lancelake.data.storable import ensure_storable
-from lancelake.data.write_task import FileWatch, Progress, WriteCounts, WriteTask
+from lancelake.data.write_task import FileWatch, PageSizes, Progress, WriteCounts, WriteTask
 from lancelake.format.bases import BasePath
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
@@ -44,10 +45,16 @@ def write_fragments(
             watch=watch,
             settling=settling,
         )
-        for batch in gathered(reader):
+        for batch in gathered(output.announcing(reader), _gathered_bytes(task.pages)):
             for piece in pieces(batch, min(PIECE_BYTES, task.full_at_bytes)):
                 output.write(piece)
         return output.finish()
+
+
+def _gathered_bytes(pages: PageSizes) -> int:
+    """Return the size of the batches that the codec gets: it fills its cache with them."""
+    cache = pages.data_cache_bytes
+    return LEAST_BYTES if cache is None else min(cache, LEAST_BYTES)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,6 +75,16 @@ class _Output:
     _rows: int = 0
     _size_bytes: int = 0
     _memory_bytes: int = 0
+
+    def announcing(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield batches, and report the first file as soon as there are rows for it.
+
+        Whoever watches the files must know of one whose rows are never completed.
+        """
+        for batch in batches:
+            if self.watch is not None and batch.num_rows:
+                self._writer()
+            yield batch
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows; close files that are full."""

@@ -68,10 +68,15 @@ class _Reader(Generic[Item]):
             self._put(_End(error))
 
     def _put(self, item: Item | _End) -> bool:
-        while not self._stopped.is_set():
-            try:
-                self._queue.put(item, timeout=_POLL_S)
-            except queue.Full:
-                continue
-            return True
-        return False
+        return put_unless_stopped(self._queue, item, self._stopped)
+
+
+def put_unless_stopped(into: queue.Queue[Item], item: Item, stopped: threading.Event) -> bool:
+    """Put an item into a bounded queue, waiting for room; False if the consumer has stopped."""
+    while not stopped.is_set():
+        try:
+            into.put(item, timeout=_POLL_S)
+        except queue.Full:
+            continue
+        return True
+    return False

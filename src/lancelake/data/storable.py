@@ -30,6 +30,15 @@ def ensure_storable(
             _ensure_release_4_reads(trail, version, where)
 
 
+def is_for_newest_readers(schema: Schema, version: FileVersion) -> bool:
+    """Whether a table with this schema already has columns that not all releases can read."""
+    try:
+        ensure_storable(schema, version)
+    except UnsupportedError:
+        return True
+    return False
+
+
 def _ensure_version_holds(trail: tuple[Field, ...], version: FileVersion, where: str) -> None:
     node = trail[-1]
     is_structural = version is FileVersion.V2_2
@@ -53,11 +62,11 @@ def _ensure_release_4_reads(trail: tuple[Field, ...], version: FileVersion, wher
     node = trail[-1]
     if _has_offset_zone(node):
         msg = f"column {where} has type {node.logical_type}, on which pylance 4 crashes"
-        action = "Use a named time zone such as UTC, or give up compatibility with pylance 4."
+        action = "Use a named time zone such as UTC."
         raise UnsupportedError(msg, column=where, found=node.logical_type, action=action)
     if version.leaves_only and node.logical_type == "null" and _is_below_list(trail):
         msg = f"column {where} has type null inside a list, where pylance 4 loses rows"
-        action = "Use another type, or give up compatibility with pylance 4."
+        action = "Use another type."
         raise UnsupportedError(msg, column=where, action=action)
 
 

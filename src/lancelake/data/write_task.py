@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lancelake.data.arrays.text import InvalidText
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidRequestError, InvalidRequestOSError
 from lancelake.format import file_version
 from lancelake.format.bases import BasePath
 from lancelake.format.file_version import FileVersion
@@ -24,6 +24,26 @@ LEAST_BYTES_PER_FILE = 8 << 20
 def full_at_bytes(max_bytes_per_file: int) -> int:
     """Return the size at which a file is closed: the limit, or that of a page if it is lower."""
     return max(max_bytes_per_file, LEAST_BYTES_PER_FILE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSizes:
+    """Sizes of the pages of data files; None is the codec's own choice."""
+
+    max_page_bytes: int | None = None
+    """A page that would be larger is split."""
+
+    data_cache_bytes: int | None = None
+    """Bytes of all columns that are kept in memory to fill pages."""
+
+    def __post_init__(self) -> None:
+        """Refuse pages without bytes."""
+        if self.max_page_bytes is not None and self.max_page_bytes < 1:
+            problem = f"max_page_bytes must be greater than 0, got {self.max_page_bytes}"
+            raise InvalidRequestOSError(problem, found=self.max_page_bytes)
+
+
+DEFAULT_PAGES = PageSizes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +72,7 @@ class WriteTask:
     text: InvalidText = InvalidText.REFUSE
     """Handling of strings with invalid UTF-8."""
 
+    pages: PageSizes = DEFAULT_PAGES
     newest_readers_only: bool = False
     """Whether to write types that pylance 4 cannot read."""
 

@@ -46,6 +46,12 @@ class BoundExpression:
     paths: tuple[tuple[str, ...], ...]
     known: tuple[str, ...] = ()
 
+    @property
+    def column(self) -> tuple[str, ...] | None:
+        """Path of the column that is the whole expression; None for any other expression."""
+        is_column = self.sql.strip() == f'"{input_name(0)}"'
+        return self.paths[0] if is_column else None
+
 
 def input_name(position: int) -> str:
     """Name of the input at this position in `BoundExpression.sql`; never an unquoted name."""

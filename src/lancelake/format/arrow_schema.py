@@ -128,7 +128,7 @@ def _ensure_shows(schema: Schema) -> None:
 def _ensure_names(names: Sequence[str]) -> None:
     for position, name in enumerate(names):
         if "." in name:
-            msg = f"column {name!r} has a dot in its name"
+            msg = f"the name of column {name!r} cannot contain `.`"
             action = "Rename it, or use a member of a struct."
             raise InvalidNameError(msg, column=name, action=action)
         if name in RESERVED_NAMES:

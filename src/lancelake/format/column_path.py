@@ -43,6 +43,11 @@ def quoted_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def quoted_path(names: Iterable[str]) -> str:
+    """Return a path with every name in backticks; unlike `join_path`, even of empty names."""
+    return ".".join(map(quoted_name, names))
+
+
 def _closing_backtick(path: str, rest: str) -> int:
     position = 1
     while position < len(rest):

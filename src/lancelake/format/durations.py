@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 # Average years and months, as official tools define them.
 _NAMED = (("year", 31_557_600), ("month", 2_630_016), ("day", 86_400))
@@ -38,16 +39,21 @@ def duration_text(seconds: int) -> str:
     return " ".join(words) or "0s"
 
 
-def parse_duration(text: str) -> int:
-    """Parse numbers with units, such as `2weeks 1day 12h`, to nanoseconds; units of official tools.
+def parse_duration(text: str) -> timedelta:
+    """Parse numbers with units, such as `2weeks 1day 12h`; the units are those of official tools.
 
-    Raises `ValueError` for anything else.
+    Raises `ValueError` for anything else, and for more than a `timedelta` can express.
     """
     parts = _PART.findall(text)
     if not parts or _PART.sub("", text).strip():
         msg = f"{text!r} is not a duration such as 14days or 12h 30m"
         raise ValueError(msg)
-    return sum(int(number) * _unit(unit, text) for number, unit in parts)
+    nanoseconds = sum(int(number) * _unit(unit, text) for number, unit in parts)
+    try:
+        return timedelta(microseconds=nanoseconds // 1000)
+    except OverflowError as error:
+        msg = f"{text!r} is longer than {timedelta.max.days} days"
+        raise ValueError(msg) from error
 
 
 def _unit(name: str, text: str) -> int:

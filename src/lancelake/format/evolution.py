@@ -169,15 +169,7 @@ class _Merge:
         return tuple(fields.values()), tuple(added)
 
     def _below(self, old: Field, new: Field, path: tuple[Field, ...]) -> tuple[Field, Field]:
-        where = _shown((*path, old))
-        if old.logical_type != new.logical_type:
-            raise SchemaMismatchError(
-                f"Type conflicts between {where} of type {old.logical_type} in the table "
-                f"and {new.logical_type} in the data",
-                path=where,
-                expected=old.logical_type,
-                found=new.logical_type,
-            )
+        where = ensure_same_type(old, new, path)
         if not _may_get_members(old):
             msg = f"Column {where} already exists in the dataset"
             raise InvalidRequestError(msg, column=where)
@@ -190,6 +182,20 @@ class _Merge:
             raise UnsupportedError(msg, column=where, action=action)
         children, added = self.level(old.children, new.children, (*path, old))
         return old.with_children(children), old.with_children(added)
+
+
+def ensure_same_type(old: Field, new: Field, path: tuple[Field, ...]) -> str:
+    """Return the path of a field below others; raise an error if new data has another type."""
+    where = _shown((*path, old))
+    if old.logical_type != new.logical_type:
+        raise SchemaMismatchError(
+            f"Type conflicts between {where} of type {old.logical_type} in the table "
+            f"and {new.logical_type} in the data",
+            path=where,
+            expected=old.logical_type,
+            found=new.logical_type,
+        )
+    return where
 
 
 def takes_members_in_place(field: Field, new: Field, version: FileVersion) -> bool:
@@ -283,7 +289,7 @@ def _changed(before: Field, after: Field, retyped: set[FieldId]) -> tuple[Field,
 def _ensure_names(fields: tuple[Field, ...]) -> None:
     for field in fields:
         if "." in field.name:
-            msg = f"column {field.name!r} has a dot in its name"
+            msg = f"the name of column {field.name!r} cannot contain `.`"
             raise InvalidNameError(msg, column=field.name)
         if field.name in RESERVED_NAMES:
             raise InvalidNameError(f"column name {field.name!r} is reserved", column=field.name)

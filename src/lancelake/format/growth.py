@@ -6,9 +6,8 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from lancelake.errors import InvalidRequestError, SchemaMismatchError
-from lancelake.format.column_path import join_path
-from lancelake.format.evolution import numbered, takes_members_in_place
+from lancelake.errors import InvalidRequestError
+from lancelake.format.evolution import ensure_same_type, numbered, takes_members_in_place
 from lancelake.format.file_version import FileVersion
 from lancelake.format.schema import Field, Schema
 
@@ -89,15 +88,7 @@ def _missing_in_map(old: Field, new: Field) -> Iterator[Field]:
 def _merged(old: Field, new: Field, path: Trail) -> Field:
     """Return a field with the members of both, those that are new at the end."""
     trail = (*path, old)
-    where = join_path(field.name for field in trail)
-    if old.logical_type != new.logical_type:
-        raise SchemaMismatchError(
-            f"Type conflicts between {where} of type {old.logical_type} in the table "
-            f"and {new.logical_type} in the data",
-            path=where,
-            expected=old.logical_type,
-            found=new.logical_type,
-        )
+    where = ensure_same_type(old, new, path)
     if not old.children or old.owns_column:
         raise InvalidRequestError(f"Column {where} already exists in the dataset", column=where)
     children = {child.name: child for child in old.children}

@@ -56,7 +56,7 @@ def ensure_well_formed(data: bytes) -> None:
 
 
 def upper_bound(data: bytes) -> int | None:
-    """Return what no value of a bitmap exceeds, by its ends alone; None if they do not tell.
+    """Return an upper bound of the values of a bitmap from its ends; None if they have none.
 
     ValueError for a header that is not that of a bitmap.
     """

@@ -8,21 +8,22 @@ from collections.abc import Mapping
 from pyroaring import BitMap
 
 from lancelake.errors import InvalidRequestError
+from lancelake.format.ids import FragmentId
+from lancelake.format.row_address import MAX_ROWS
 
 _WORD = struct.Struct("<I")
-_OFFSETS = 1 << 32
 
 
-def encode(parts: Mapping[int, BitMap]) -> bytes:
+def encode(parts: Mapping[FragmentId, BitMap]) -> bytes:
     """Write the offsets of each fragment; fragments without rows are omitted."""
     entries = [(i, bytes(part.serialize())) for i, part in sorted(parts.items()) if part]
     body = b"".join(_WORD.pack(i) + _WORD.pack(len(data)) + data for i, data in entries)
     return _WORD.pack(len(entries)) + body
 
 
-def decode(data: bytes) -> dict[int, BitMap]:
+def decode(data: bytes) -> dict[FragmentId, BitMap]:
     """Decode the offsets of each fragment; an entry of length 0 stands for all rows."""
-    parts: dict[int, BitMap] = {}
+    parts: dict[FragmentId, BitMap] = {}
     try:
         (count,) = _WORD.unpack_from(data)
         at = _WORD.size
@@ -33,8 +34,8 @@ def decode(data: bytes) -> dict[int, BitMap]:
             at = start + length
             if at > len(data):
                 raise ValueError("it ends early")
-            whole = BitMap(range(_OFFSETS)) if not length else BitMap.deserialize(data[start:at])
-            parts[fragment] = whole
+            whole = BitMap(range(MAX_ROWS)) if not length else BitMap.deserialize(data[start:at])
+            parts[FragmentId(fragment)] = whole
     except (struct.error, ValueError, OverflowError, TypeError) as error:
         problem = f"this is not a serialized set of row addresses: {error}"
         raise InvalidRequestError(problem, action="Use serialize_row_addrs.") from error

@@ -19,14 +19,14 @@ from pyroaring import BitMap
 from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format import roaring_treemap
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
+from lancelake.format.row_address import OFFSET_BITS, fragment_of, offset_of
 from lancelake.index.kind import DROPPED
 from lancelake.index.row_ids import BoolArray, RowIds, U64Array, union
 from lancelake.proto import table_pb2
 from lancelake.txn import fragment_reuse
 
 _VERSION = 0
-_SHIFT = np.uint64(32)
-_LOW = np.uint64((1 << 32) - 1)
+_SHIFT = np.uint64(OFFSET_BITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class RowMoves:
         now = ids.copy()
         for groups in self.compactions:
             by_fragment = {fragment: group for group in groups for fragment in group.old}
-            fragments = now >> _SHIFT
+            fragments = fragment_of(now)
             order = np.argsort(fragments, kind="stable")
             found, starts = np.unique(fragments[order], return_index=True)
             bounds = itertools.pairwise([*starts.tolist(), len(order)])
@@ -136,7 +136,7 @@ class RowMoves:
                 group = by_fragment.get(fragment)
                 if group is not None:
                     places = order[start:stop]
-                    now[places] = group.places(fragment, now[places] & _LOW)
+                    now[places] = group.places(fragment, offset_of(now[places]))
         return now
 
     def rows(self, ids: RowIds) -> RowIds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -103,17 +104,33 @@ class CachedSegment(Protocol):
         ...
 
 
-@runtime_checkable
-class CountableSegment(Protocol):
+# Each search asks for these two; for a protocol the check takes as long as finding a page.
+class CountableSegment(ABC):
     """A segment with one entry for each row, by value."""
 
+    @abstractmethod
     def num_entries(self) -> int:
         """Return how many entries there are."""
-        ...
 
+    @abstractmethod
     def ids_in_range(self, wanted: KeyRange) -> U64Array:
         """Return the row ids of the keys of a range, in any order."""
-        ...
+
+
+class RangeSegment(ABC):
+    """A segment that answers several bounds on its column together, which is cheaper."""
+
+    @abstractmethod
+    def answer_range(self, wanted: KeyRange) -> Answer:
+        """Answer a condition that is true for the keys of a range."""
+
+    @abstractmethod
+    def share_read(self, wanted: KeyRange) -> float:
+        """Estimate the share of the segment, from 0 to 1, that is read to answer that."""
+
+    @abstractmethod
+    def num_rows(self) -> int:
+        """Return about how many rows are indexed."""
 
 
 @runtime_checkable
@@ -122,23 +139,6 @@ class OneValueSegment(Protocol):
 
     def has_rows_twice(self) -> bool:
         """Whether a row is stored under two values."""
-        ...
-
-
-@runtime_checkable
-class RangeSegment(Protocol):
-    """A segment that answers several bounds on its column together, which is cheaper."""
-
-    def answer_range(self, wanted: KeyRange) -> Answer:
-        """Answer a condition that is true for the keys of a range."""
-        ...
-
-    def share_read(self, wanted: KeyRange) -> float:
-        """Estimate the share of the segment, from 0 to 1, that is read to answer that."""
-        ...
-
-    def num_rows(self) -> int:
-        """Return about how many rows are indexed."""
         ...
 
 

@@ -130,7 +130,7 @@ def update_manifest(
     is_done: Callable[[RegionManifest], bool],
     clock: Clock = _CLOCK,
 ) -> RegionManifest:
-    """Write the next manifest of a region; `is_done` tells one that has the change.
+    """Write the next manifest of a region; `is_done` recognizes one that has the change.
 
     A writer gives its epoch. Other versions may come in between: readers of official releases write
     some too.

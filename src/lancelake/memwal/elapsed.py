@@ -23,8 +23,8 @@ class Elapsed:
         self._wall_ns = clock.now_ns()
         self._monotonic_s = clock.monotonic_s()
 
-    def is_long(self) -> bool:
+    def is_long(self, longest_s: float = LONGEST_S) -> bool:
         """Whether a check from then must be repeated."""
         wall_s = (self._clock.now_ns() - self._wall_ns) / _NS_PER_S
         steady_s = self._clock.monotonic_s() - self._monotonic_s
-        return wall_s < 0 or max(wall_s, steady_s) > LONGEST_S
+        return wall_s < 0 or max(wall_s, steady_s) > longest_s

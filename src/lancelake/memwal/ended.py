@@ -23,14 +23,15 @@ def ensure_ended(base: Snapshot) -> None:
         raise AlreadyExistsError("the table already has a MemWAL", version=newest.version)
 
 
-def ensure_not_ended(base: Snapshot) -> None:
-    """Raise WriterFencedError if the newest version of the table has no MemWAL."""
+def ensure_not_ended(base: Snapshot) -> Snapshot:
+    """Return the newest version of the table; raise WriterFencedError if it has no MemWAL."""
     newest = _newest(base)
     if not has_mem_wal(newest):
         raise WriterFencedError(
             f"version {newest.version} of the table has no MemWAL",
             action="Rows that were not merged have been discarded.",
         )
+    return newest
 
 
 def ensure_writable(base: Snapshot, shape: RowShape) -> None:

@@ -1,7 +1,8 @@
-"""Memtable: rows of one generation in memory, with an index of their keys."""
+"""Memtable: rows of one generation in memory, with an index of their keys for lookups."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,9 +11,14 @@ import pyarrow as pa
 
 from lancelake.memwal.shape import RowShape
 
+_ROW = "_lancelake_row"
+
 
 class MemTable:
-    """Rows of one generation in the order of their writes."""
+    """Rows of one generation in the order of their writes.
+
+    Keys are indexed when one is looked up, not by the write, whose caller waits.
+    """
 
     def __init__(self, shape: RowShape, generation: int) -> None:
         self.generation = generation
@@ -22,7 +28,10 @@ class MemTable:
         self.num_rows = 0
         self._shape = shape
         self._batches: list[pa.RecordBatch] = []
+        self._lock = threading.Lock()
         self._newest: dict[Any, int] = {}
+        self._indexed_batches = 0
+        self._indexed_rows = 0
 
     @property
     def num_batches(self) -> int:
@@ -32,9 +41,6 @@ class MemTable:
     def add(self, batches: Sequence[pa.RecordBatch], position: int) -> None:
         """Add the rows of a WAL entry."""
         for batch in batches:
-            keys = key_values(self._shape, batch)
-            numbers = range(self.num_rows, self.num_rows + len(keys))
-            self._newest.update(zip(keys, numbers, strict=True))
             self._batches.append(batch)
             self.num_rows += batch.num_rows
             self.nbytes += batch.nbytes
@@ -43,14 +49,13 @@ class MemTable:
     def newest(self) -> pa.Table:
         """Return the newest row of each key, tombstones included, in the order of the writes."""
         rows = pa.Table.from_batches(self._batches, schema=self._shape.arrow)
-        if len(self._newest) == self.num_rows:
-            return rows
-        numbers = np.fromiter(self._newest.values(), dtype=np.int64, count=len(self._newest))
-        return rows.take(pa.array(np.sort(numbers)))
+        return last_of_each_key(rows, self._shape.keys)
 
     def find(self, wanted: Iterable[Any]) -> pa.Table:
         """Return the newest rows of some keys, tombstones included."""
-        numbers = sorted(self._newest[key] for key in wanted if key in self._newest)
+        with self._lock:
+            self._index()
+            numbers = sorted(self._newest[key] for key in wanted if key in self._newest)
         rows = pa.Table.from_batches(self._batches, schema=self._shape.arrow)
         return rows.take(pa.array(numbers, pa.int64()))
 
@@ -62,8 +67,30 @@ class MemTable:
             self.nbytes,
             self.num_rows,
         )
-        other._batches, other._newest = list(self._batches), dict(self._newest)
+        with self._lock:
+            # Here, so that the next copy has only rows written since to index.
+            self._index()
+            other._batches, other._newest = list(self._batches), dict(self._newest)
+            other._indexed_batches, other._indexed_rows = self._indexed_batches, self._indexed_rows
         return other
+
+    def _index(self) -> None:
+        for batch in self._batches[self._indexed_batches :]:
+            keys = key_values(self._shape, batch)
+            numbers = range(self._indexed_rows, self._indexed_rows + len(keys))
+            self._newest.update(zip(keys, numbers, strict=True))
+            self._indexed_rows += len(keys)
+            self._indexed_batches += 1
+
+
+def last_of_each_key(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Return the last row of each key, in the order of the rows."""
+    numbers = pa.array(np.arange(rows.num_rows))
+    numbered = rows.select(list(keys)).append_column(_ROW, numbers)
+    last = numbered.group_by(list(keys)).aggregate([(_ROW, "max")])
+    if last.num_rows == rows.num_rows:
+        return rows
+    return rows.take(pa.array(np.sort(last.column(f"{_ROW}_max").to_numpy())))
 
 
 def key_values(shape: RowShape, batch: pa.RecordBatch) -> list[Any]:

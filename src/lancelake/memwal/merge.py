@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.engine.port import Engine
@@ -31,7 +32,14 @@ from lancelake.memwal.view import MemWalView, RegionRows, SeenKeys, unmerged_gen
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
 from lancelake.table.conflict_retry import DEFAULT, Retries, racing, until_it_lands
-from lancelake.table.merge.clauses import DeleteRow, InsertValues, MergeSpec, UpdateSet
+from lancelake.table.merge.clauses import (
+    DeleteRow,
+    InsertAll,
+    InsertValues,
+    MergeSpec,
+    UpdateAll,
+    UpdateSet,
+)
 from lancelake.table.merge.run import MergeCounts, Prepared, prepare, with_changes
 from lancelake.table.merge.source import kept
 from lancelake.table.open import Latest, open_snapshot
@@ -131,7 +139,10 @@ def _prepared_here(base: Snapshot, todo: PinnedView, choices: CommitChoices) -> 
     )
     view = MemWalView(base=base, shape=shape, regions=rows)
     with kept(pa.RecordBatchReader.from_batches(shape.arrow, _newest(view))) as source:
-        return prepare(base, source, _spec(shape), choices=choices)
+        if pc.any(source.columns([TOMBSTONE]).column(0)).as_py():
+            return prepare(base, source, _spec(shape), choices=choices)
+        # Without tombstones nothing has to be decided row by row.
+        return prepare(base, source.without(TOMBSTONE), _upserts(shape), choices=choices)
 
 
 def _newest(view: MemWalView) -> Iterator[pa.RecordBatch]:
@@ -139,6 +150,11 @@ def _newest(view: MemWalView) -> Iterator[pa.RecordBatch]:
         for batch in view.unmerged(region, SeenKeys(view.shape)):
             if batch.num_rows:
                 yield batch
+
+
+def _upserts(shape: RowShape) -> MergeSpec:
+    """Replace or insert all rows."""
+    return MergeSpec(on=shape.keys, matched=(UpdateAll(),), not_matched=(InsertAll(),))
 
 
 def _spec(shape: RowShape) -> MergeSpec:

@@ -13,7 +13,8 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.memwal import names, wal_entry
 from lancelake.format.memwal.region_manifest import RegionManifest
 from lancelake.memwal.region_files import RegionFiles
-from lancelake.memwal.writer import RegionWriter, WriterOptions
+from lancelake.memwal.writer import RegionWriter
+from lancelake.memwal.writer_options import WriterOptions
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
 

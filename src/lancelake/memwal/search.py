@@ -16,7 +16,7 @@ from lancelake.expr.condition import Column, Membership
 from lancelake.expr.predicate import Filter, joined, predicate
 from lancelake.format.arrow_schema import public_schema, storage_schema
 from lancelake.format.computed_once import computed_once
-from lancelake.format.row_address import OFFSET_BITS
+from lancelake.format.row_address import OFFSET_BITS, by_fragment
 from lancelake.index.kind import ROW_ID
 from lancelake.index.row_ids import BoolArray, U64Array
 from lancelake.index.text.query import TextQuery
@@ -40,7 +40,6 @@ from lancelake.scan.vector_search.plan import VectorSearch, plan_vector_search
 
 _OUTSIDE = np.uint64(0xFFFFFFFF << OFFSET_BITS)
 """Address of the first row that is not merged; no table has a fragment of this number."""
-_LOW_WORD = 32
 _OPEN_SEARCHES = 4
 
 
@@ -60,7 +59,7 @@ class ViewSearch:
     def nearest(self, query: Nearest) -> pa.Table:
         """Return the nearest rows with their distances, the nearest first.
 
-        With several queries, the column `query_index` tells whose rows they are.
+        With several queries, the column `query_index` has the number of the query.
         """
         with naming(self.view.base.location.uri, self.view.base.version):
             return self._nearest(query)
@@ -222,9 +221,7 @@ class ViewSearch:
         replaced = self._replaced(as_ids=self.view.base.manifest.has_stable_row_ids)
         if not len(replaced):
             return None
-        high = replaced >> np.uint64(_LOW_WORD)
-        low = (replaced & np.uint64((1 << _LOW_WORD) - 1)).astype(np.uint32)
-        return AllowedRows(None, {int(h): BitMap(low[high == h]) for h in np.unique(high)})
+        return AllowedRows(None, by_fragment(replaced))
 
     @computed_once
     def _allowed(self) -> _Allowed | None:

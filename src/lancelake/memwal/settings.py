@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lancelake.errors import CorruptTableError, InvalidRequestError
-from lancelake.memwal.writer import WriterOptions
+from lancelake.memwal.writer_options import WriterOptions
 
 _DEFAULTS = WriterOptions()
 # All settings that official releases record, with their defaults. Those without an option here

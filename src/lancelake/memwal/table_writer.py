@@ -15,7 +15,8 @@ from lancelake.errors import naming
 from lancelake.memwal.initialize import details_of
 from lancelake.memwal.routing import Region, routed
 from lancelake.memwal.shape import RowShape
-from lancelake.memwal.writer import RegionWriter, WriterOptions
+from lancelake.memwal.writer import RegionWriter
+from lancelake.memwal.writer_options import WriterOptions
 
 _DEFAULT = WriterOptions()
 

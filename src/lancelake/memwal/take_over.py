@@ -11,7 +11,8 @@ from lancelake.format.memwal.region_manifest import RegionManifest
 from lancelake.memwal.initialize import details_of
 from lancelake.memwal.region_files import RegionFiles, list_regions
 from lancelake.memwal.status import wal_status
-from lancelake.memwal.writer import RegionWriter, WriterOptions
+from lancelake.memwal.writer import RegionWriter
+from lancelake.memwal.writer_options import WriterOptions
 
 _INLINE = WriterOptions(flushes_in_background=False)
 

@@ -13,7 +13,13 @@ from typing import Self
 import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import InvalidRequestError, StorageError, WriterFencedError, naming
+from lancelake.errors import (
+    CorruptTableError,
+    InvalidRequestError,
+    StorageError,
+    WriterFencedError,
+    naming,
+)
 from lancelake.format.memwal import wal_entry
 from lancelake.format.memwal.region_manifest import Generation, RegionManifest
 from lancelake.memwal.claim import (
@@ -25,6 +31,7 @@ from lancelake.memwal.claim import (
     update_manifest,
 )
 from lancelake.memwal.elapsed import Elapsed
+from lancelake.memwal.end_watch import EndWatch
 from lancelake.memwal.ended import ensure_not_ended, ensure_writable
 from lancelake.memwal.generations import write_generation
 from lancelake.memwal.initialize import details_of
@@ -33,28 +40,9 @@ from lancelake.memwal.region_files import RegionFiles
 from lancelake.memwal.replay import replayed
 from lancelake.memwal.shape import RowShape
 from lancelake.memwal.writer_counts import WriterCounts, WriterMeter
+from lancelake.memwal.writer_options import WriterOptions
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
-from lancelake.table.publish import SYSTEM, Surroundings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriterOptions:
-    """Limits of a memtable, which other writers must be able to replay, and of memory."""
-
-    max_memtable_rows: int = 100_000
-    max_memtable_batches: int = 8_000
-    max_memtable_bytes: int = 256 << 20
-    max_unflushed_bytes: int = 1 << 30
-    """Above this size of all memtables, writes wait for flushes."""
-    flushes_in_background: bool = True
-    surroundings: Surroundings = SYSTEM
-
-    def __post_init__(self) -> None:
-        """Refuse limits that no row fits."""
-        for name in ("max_memtable_rows", "max_memtable_batches", "max_memtable_bytes"):
-            if getattr(self, name) < 1:
-                raise InvalidRequestError(f"{name} must be at least 1", found=getattr(self, name))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,13 +105,14 @@ class RegionWriter:
         self._flusher: ThreadPoolExecutor | None = None
         self._meter = WriterMeter(options.surroundings.clock)
         self._clock = options.surroundings.clock
+        self._watch = EndWatch(base, self._clock)
         with naming(base.location.uri, base.version):
             self._shape = RowShape.of(base)
             self._checked = Elapsed(self._clock)
             self._manifest = claim(self.files, _after_merged(base, new), clock=self._clock)
             self._epoch = self._manifest.writer_epoch
             self._position = fence(self.files, self._manifest)
-            # Only after the claim: whoever ends the MemWAL from now on replaces this writer.
+            # Only after the claim: a process that ends the MemWAL from now on replaces this writer.
             ensure_writable(base, self._shape)
             self._memtable = MemTable(self._shape, self._manifest.current_generation)
             self._replay()
@@ -214,8 +203,14 @@ class RegionWriter:
                 self.flush()
         finally:
             self._is_closed = True
+            self._watch.close()
             if self._flusher is not None:
                 self._flusher.shutdown(wait=True)
+
+    def in_memory(self) -> tuple[MemTable, ...]:
+        """Return the tables of rows in memory, the current one last; also of a closed writer."""
+        with self._log_lock, self._state:
+            return (*self._frozen, self._memtable.copy())
 
     def unflushed(self) -> Unflushed:
         """Return the rows that are durable but in no generation, for reads in this process."""
@@ -228,9 +223,14 @@ class RegionWriter:
         tables = replayed(
             self.files, self._manifest, self._shape, last=self._position, epoch=self._epoch
         )
-        for table in tables:
-            self._freeze()
-            self._memtable = table
+        try:
+            for table in tables:
+                self._freeze()
+                self._memtable = table
+        except CorruptTableError:
+            # A later writer may have flushed entries, which were collected since.
+            ensure_epoch(self.files, self._epoch)
+            raise
         self._flush_frozen()
 
     def _write_group(self) -> None:
@@ -298,7 +298,7 @@ class RegionWriter:
             units=units,
         )
         try:
-            with self._meter.entry(len(data)):
+            with self._watch.during(), self._meter.entry(len(data)):
                 if not settled_put(self.files, position, data):
                     raise fenced(self.files)
             if self._checked.is_long():

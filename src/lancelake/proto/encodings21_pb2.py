@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!lancelake/proto/encodings21.proto\x12\x11lance.encodings21\"\xf6\x01\n\nPageLayout\x12=\n\x11mini_block_layout\x18\x01 \x01(\x0b\x32\".lance.encodings21.MiniBlockLayout\x12:\n\x0f\x63onstant_layout\x18\x02 \x01(\x0b\x32!.lance.encodings21.ConstantLayout\x12\x39\n\x0f\x66ull_zip_layout\x18\x03 \x01(\x0b\x32 .lance.encodings21.FullZipLayout\x12\x32\n\x0b\x62lob_layout\x18\x04 \x01(\x0b\x32\x1d.lance.encodings21.BlobLayout\"\xc0\x01\n\x0fMiniBlockLayout\x12\x41\n\x11value_compression\x18\x03 \x01(\x0b\x32&.lance.encodings21.CompressiveEncoding\x12:\n\ndictionary\x18\x04 \x01(\x0b\x32&.lance.encodings21.CompressiveEncoding\x12.\n\x06layers\x18\x06 \x03(\x0e\x32\x1e.lance.encodings21.RepDefLayer\"@\n\x0e\x43onstantLayout\x12.\n\x06layers\x18\x05 \x03(\x0e\x32\x1e.lance.encodings21.RepDefLayer\"\x82\x01\n\rFullZipLayout\x12\x41\n\x11value_compression\x18\x07 \x01(\x0b\x32&.lance.encodings21.CompressiveEncoding\x12.\n\x06layers\x18\x08 \x03(\x0e\x32\x1e.lance.encodings21.RepDefLayer\"A\n\nBlobLayout\x12\x33\n\x0cinner_layout\x18\x01 \x01(\x0b\x32\x1d.lance.encodings21.PageLayout\"\x98\x01\n\x13\x43ompressiveEncoding\x12%\n\x04\x66lat\x18\x01 \x01(\x0b\x32\x17.lance.encodings21.Flat\x12-\n\x08variable\x18\x02 \x01(\x0b\x32\x1b.lance.encodings21.Variable\x12+\n\x07general\x18\n \x01(\x0b\x32\x1a.lance.encodings21.General\"\x1e\n\x04\x46lat\x12\x16\n\x0e\x62its_per_value\x18\x01 \x01(\x04\"C\n\x08Variable\x12\x37\n\x07offsets\x18\x01 \x01(\x0b\x32&.lance.encodings21.CompressiveEncoding\"A\n\x07General\x12\x36\n\x06values\x18\x03 \x01(\x0b\x32&.lance.encodings21.CompressiveEncoding*\xca\x01\n\x0bRepDefLayer\x12\x16\n\x12REPDEF_UNSPECIFIED\x10\x00\x12\x19\n\x15REPDEF_ALL_VALID_ITEM\x10\x01\x12\x19\n\x15REPDEF_ALL_VALID_LIST\x10\x02\x12\x18\n\x14REPDEF_NULLABLE_ITEM\x10\x03\x12\x18\n\x14REPDEF_NULLABLE_LIST\x10\x04\x12\x19\n\x15REPDEF_EMPTYABLE_LIST\x10\x05\x12\x1e\n\x1aREPDEF_NULL_AND_EMPTY_LIST\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!lancelake/proto/encodings21.proto\x12\x11lance.encodings21\"\xf6\x01\n\nPageLayout\x12=\n\x11mini_block_layout\x18\x01 \x01(\x0b\x32\".lance.encodings21.MiniBlockLayout\x12:\n\x0f\x63onstant_layout\x18\x02 \x01(\x0b\x32!.lance.encodings21.ConstantLayout\x12\x39\n\x0f\x66ull_zip_layout\x18\x03 \x01(\x0b\x32 .lance.encodings21.FullZipLayout\x12\x32\n\x0b\x62lob_layout\x18\x04 \x01(\x0b\x32\x1d.lance.encodings21.BlobLayout\"\xc0\x01\n\x0fMiniBlockLayout\x12\x41\n\x11value_compression\x18\x03 \x01(\x0b\x32&.lance.encodings21.CompressiveEncoding\x12:\n\ndictionary\x18\x04 \x01(\x0b\x32&.lance.encodings21.CompressiveEncoding\x12.\n\x06layers\x18\x06 \x03(\x0e\x32\x1e.lance.encodings21.RepDefLayer\"@\n\x0e\x43onstantLayout\x12.\n\x06layers\x18\x05 \x03(\x0e\x32\x1e.lance.encodings21.RepDefLayer\"\xa6\x01\n\rFullZipLayout\x12\x10\n\x08\x62its_rep\x18\x01 \x01(\r\x12\x10\n\x08\x62its_def\x18\x02 \x01(\r\x12\x41\n\x11value_compression\x18\x07 \x01(\x0b\x32&.lance.encodings21.CompressiveEncoding\x12.\n\x06layers\x18\x08 \x03(\x0e\x32\x1e.lance.encodings21.RepDefLayer\"A\n\nBlobLayout\x12\x33\n\x0cinner_layout\x18\x01 \x01(\x0b\x32\x1d.lance.encodings21.PageLayout\"\xd3\x01\n\x13\x43ompressiveEncoding\x12%\n\x04\x66lat\x18\x01 \x01(\x0b\x32\x17.lance.encodings21.Flat\x12-\n\x08variable\x18\x02 \x01(\x0b\x32\x1b.lance.encodings21.Variable\x12+\n\x07general\x18\n \x01(\x0b\x32\x1a.lance.encodings21.General\x12\x39\n\x0f\x66ixed_size_list\x18\x0b \x01(\x0b\x32 .lance.encodings21.FixedSizeList\"R\n\x04\x46lat\x12\x16\n\x0e\x62its_per_value\x18\x01 \x01(\x04\x12\x32\n\x04\x64\x61ta\x18\x02 \x01(\x0b\x32$.lance.encodings21.BufferCompression\"\x13\n\x11\x42ufferCompression\"v\n\rFixedSizeList\x12\x17\n\x0fitems_per_value\x18\x01 \x01(\x04\x12\x36\n\x06values\x18\x02 \x01(\x0b\x32&.lance.encodings21.CompressiveEncoding\x12\x14\n\x0chas_validity\x18\x03 \x01(\x08\"C\n\x08Variable\x12\x37\n\x07offsets\x18\x01 \x01(\x0b\x32&.lance.encodings21.CompressiveEncoding\"A\n\x07General\x12\x36\n\x06values\x18\x03 \x01(\x0b\x32&.lance.encodings21.CompressiveEncoding*\xca\x01\n\x0bRepDefLayer\x12\x16\n\x12REPDEF_UNSPECIFIED\x10\x00\x12\x19\n\x15REPDEF_ALL_VALID_ITEM\x10\x01\x12\x19\n\x15REPDEF_ALL_VALID_LIST\x10\x02\x12\x18\n\x14REPDEF_NULLABLE_ITEM\x10\x03\x12\x18\n\x14REPDEF_NULLABLE_LIST\x10\x04\x12\x19\n\x15REPDEF_EMPTYABLE_LIST\x10\x05\x12\x1e\n\x1aREPDEF_NULL_AND_EMPTY_LIST\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lancelake.proto.encodings21_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REPDEFLAYER']._serialized_start=1090
-  _globals['_REPDEFLAYER']._serialized_end=1292
+  _globals['_REPDEFLAYER']._serialized_start=1378
+  _globals['_REPDEFLAYER']._serialized_end=1580
   _globals['_PAGELAYOUT']._serialized_start=57
   _globals['_PAGELAYOUT']._serialized_end=303
   _globals['_MINIBLOCKLAYOUT']._serialized_start=306
@@ -40,15 +40,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CONSTANTLAYOUT']._serialized_start=500
   _globals['_CONSTANTLAYOUT']._serialized_end=564
   _globals['_FULLZIPLAYOUT']._serialized_start=567
-  _globals['_FULLZIPLAYOUT']._serialized_end=697
-  _globals['_BLOBLAYOUT']._serialized_start=699
-  _globals['_BLOBLAYOUT']._serialized_end=764
-  _globals['_COMPRESSIVEENCODING']._serialized_start=767
-  _globals['_COMPRESSIVEENCODING']._serialized_end=919
-  _globals['_FLAT']._serialized_start=921
-  _globals['_FLAT']._serialized_end=951
-  _globals['_VARIABLE']._serialized_start=953
-  _globals['_VARIABLE']._serialized_end=1020
-  _globals['_GENERAL']._serialized_start=1022
-  _globals['_GENERAL']._serialized_end=1087
+  _globals['_FULLZIPLAYOUT']._serialized_end=733
+  _globals['_BLOBLAYOUT']._serialized_start=735
+  _globals['_BLOBLAYOUT']._serialized_end=800
+  _globals['_COMPRESSIVEENCODING']._serialized_start=803
+  _globals['_COMPRESSIVEENCODING']._serialized_end=1014
+  _globals['_FLAT']._serialized_start=1016
+  _globals['_FLAT']._serialized_end=1098
+  _globals['_BUFFERCOMPRESSION']._serialized_start=1100
+  _globals['_BUFFERCOMPRESSION']._serialized_end=1119
+  _globals['_FIXEDSIZELIST']._serialized_start=1121
+  _globals['_FIXEDSIZELIST']._serialized_end=1239
+  _globals['_VARIABLE']._serialized_start=1241
+  _globals['_VARIABLE']._serialized_end=1308
+  _globals['_GENERAL']._serialized_start=1310
+  _globals['_GENERAL']._serialized_end=1375
 # @@protoc_insertion_point(module_scope)

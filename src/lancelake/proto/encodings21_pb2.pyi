@@ -53,12 +53,16 @@ class ConstantLayout(_message.Message):
     def __init__(self, layers: _Optional[_Iterable[_Union[RepDefLayer, str]]] = ...) -> None: ...
 
 class FullZipLayout(_message.Message):
-    __slots__ = ("value_compression", "layers")
+    __slots__ = ("bits_rep", "bits_def", "value_compression", "layers")
+    BITS_REP_FIELD_NUMBER: _ClassVar[int]
+    BITS_DEF_FIELD_NUMBER: _ClassVar[int]
     VALUE_COMPRESSION_FIELD_NUMBER: _ClassVar[int]
     LAYERS_FIELD_NUMBER: _ClassVar[int]
+    bits_rep: int
+    bits_def: int
     value_compression: CompressiveEncoding
     layers: _containers.RepeatedScalarFieldContainer[RepDefLayer]
-    def __init__(self, value_compression: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[RepDefLayer, str]]] = ...) -> None: ...
+    def __init__(self, bits_rep: _Optional[int] = ..., bits_def: _Optional[int] = ..., value_compression: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[RepDefLayer, str]]] = ...) -> None: ...
 
 class BlobLayout(_message.Message):
     __slots__ = ("inner_layout",)
@@ -67,20 +71,38 @@ class BlobLayout(_message.Message):
     def __init__(self, inner_layout: _Optional[_Union[PageLayout, _Mapping]] = ...) -> None: ...
 
 class CompressiveEncoding(_message.Message):
-    __slots__ = ("flat", "variable", "general")
+    __slots__ = ("flat", "variable", "general", "fixed_size_list")
     FLAT_FIELD_NUMBER: _ClassVar[int]
     VARIABLE_FIELD_NUMBER: _ClassVar[int]
     GENERAL_FIELD_NUMBER: _ClassVar[int]
+    FIXED_SIZE_LIST_FIELD_NUMBER: _ClassVar[int]
     flat: Flat
     variable: Variable
     general: General
-    def __init__(self, flat: _Optional[_Union[Flat, _Mapping]] = ..., variable: _Optional[_Union[Variable, _Mapping]] = ..., general: _Optional[_Union[General, _Mapping]] = ...) -> None: ...
+    fixed_size_list: FixedSizeList
+    def __init__(self, flat: _Optional[_Union[Flat, _Mapping]] = ..., variable: _Optional[_Union[Variable, _Mapping]] = ..., general: _Optional[_Union[General, _Mapping]] = ..., fixed_size_list: _Optional[_Union[FixedSizeList, _Mapping]] = ...) -> None: ...
 
 class Flat(_message.Message):
-    __slots__ = ("bits_per_value",)
+    __slots__ = ("bits_per_value", "data")
     BITS_PER_VALUE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
     bits_per_value: int
-    def __init__(self, bits_per_value: _Optional[int] = ...) -> None: ...
+    data: BufferCompression
+    def __init__(self, bits_per_value: _Optional[int] = ..., data: _Optional[_Union[BufferCompression, _Mapping]] = ...) -> None: ...
+
+class BufferCompression(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class FixedSizeList(_message.Message):
+    __slots__ = ("items_per_value", "values", "has_validity")
+    ITEMS_PER_VALUE_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    HAS_VALIDITY_FIELD_NUMBER: _ClassVar[int]
+    items_per_value: int
+    values: CompressiveEncoding
+    has_validity: bool
+    def __init__(self, items_per_value: _Optional[int] = ..., values: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., has_validity: _Optional[bool] = ...) -> None: ...
 
 class Variable(_message.Message):
     __slots__ = ("offsets",)

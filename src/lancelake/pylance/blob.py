@@ -48,10 +48,10 @@ class Blob:
     size: int | None = None
 
     def __post_init__(self) -> None:
-        if (self.data is None) == (self.uri is None):
-            raise InvalidRequestError(
-                "a blob must have exactly one of data and uri; use None for a null"
-            )
+        if self.data is None and self.uri is None:
+            raise InvalidRequestError("a blob must set `data` or `uri`; use None for a null")
+        if self.data is not None and self.uri is not None:
+            raise InvalidRequestError("a blob cannot have both data and uri")
         if self.uri == "":
             raise InvalidRequestError("the uri of a blob cannot be empty")
         if (self.position is None) != (self.size is None):
@@ -61,7 +61,7 @@ class Blob:
         if self.position is not None and self.uri is None:
             raise InvalidRequestError("only an external blob has a position and a size")
         if self.size == 0:
-            raise InvalidRequestError("a range of an external blob must have at least one byte")
+            raise InvalidRequestError("the size of a range of a blob must be greater than zero")
         if (self.position or 0) < 0 or (self.size or 0) < 0:
             raise InvalidRequestError("position and size of a blob cannot be negative")
 
@@ -94,8 +94,8 @@ class BlobType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> BlobType:
         if storage_type not in (_FULL, _SHORT):
             msg = (
-                "the storage type of a blob must have data and uri, and optionally position "
-                f"and size: {storage_type}"
+                "BlobType storage must have data and uri, and optionally position and size, "
+                f"not {storage_type}"
             )
             raise TypeError(msg)
         return cls(storage_type)
@@ -342,9 +342,10 @@ def _limit(name: str, value: int | None, *, least: int) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an int, got {type(value).__name__}")
     if value < least:
-        raise InvalidRequestError(f"{name} must be at least {least}")
+        kind = "positive" if least else "non-negative"
+        raise InvalidRequestError(f"{name} must be {kind}, got {value}")
     if value > _MOST_BYTES:
-        raise OverflowError(f"{name} must fit in 64 bits")
+        raise OverflowError(f"{name} must fit in a Rust usize of 64 bits")
     return value
 
 

@@ -9,8 +9,6 @@ from typing import Any, Literal, Unpack
 import pyarrow as pa
 
 from lancelake.commit.locked import CommitLock
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import latest_version
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, Progress
 from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment import Fragment
@@ -23,11 +21,13 @@ from lancelake.pylance._dataset.base_path import DatasetBasePath
 from lancelake.pylance._dataset.change_feed import DatasetDelta, DatasetHistory
 from lancelake.pylance._dataset.changing import BulkCommitResult, DatasetChanges
 from lancelake.pylance._dataset.cleaning import CleanupExplanation, CleanupStats, DatasetCleanup
+from lancelake.pylance._dataset.cloning import DatasetClones
 from lancelake.pylance._dataset.columns import AlterColumn, DatasetColumns
 from lancelake.pylance._dataset.external_blobs import rows_with_blobs
 from lancelake.pylance._dataset.facts import DatasetFacts
 from lancelake.pylance._dataset.file_tables import DatasetFiles
-from lancelake.pylance._dataset.guarded import lock_of, missing_lock
+from lancelake.pylance._dataset.guarded import lock_of
+from lancelake.pylance._dataset.index_segments import DatasetIndexSegments
 from lancelake.pylance._dataset.index_values import (
     Index,
     IndexConfig,
@@ -37,28 +37,32 @@ from lancelake.pylance._dataset.index_values import (
     SupportedDistributedIndices,
 )
 from lancelake.pylance._dataset.indexing import DatasetIndices
+from lancelake.pylance._dataset.io_stats import DatasetIo, IOStats
 from lancelake.pylance._dataset.lance_operation import LanceOperation
 from lancelake.pylance._dataset.mem_wal_methods import DatasetMemWal
 from lancelake.pylance._dataset.merge import MergeInsertBuilder, MergeStats
+from lancelake.pylance._dataset.metadata import DatasetMetadata
 from lancelake.pylance._dataset.namespace_tables import find_table
 from lancelake.pylance._dataset.notebook import dataset_html
 from lancelake.pylance._dataset.optimizing import DatasetMaintenance, DatasetOptimizer
 from lancelake.pylance._dataset.options import (
+    NOT_WRITE_OPTIONS,
     ExternalBlobMode,
     InvalidText,
-    LegacyOptions,
+    ModelOptions,
     UncommittedOptions,
     WriteMode,
 )
 from lancelake.pylance._dataset.reading import DatasetReads
-from lancelake.pylance._dataset.reference import VersionLike, reference
 from lancelake.pylance._dataset.refs import Branch, Branches, Tag, Tags
 from lancelake.pylance._dataset.rows import DatasetRows, DeleteResult, UpdateResult
+from lancelake.pylance._dataset.sampling import DatasetSamples
 from lancelake.pylance._dataset.scan_statistics import ScanStatistics
-from lancelake.pylance._dataset.scanner import LanceScanner, ScannerBuilder
-from lancelake.pylance._dataset.scanning import DatasetScans, serialize_row_addrs
+from lancelake.pylance._dataset.scanner import LanceScanner
+from lancelake.pylance._dataset.scanner_builder import ScannerBuilder
+from lancelake.pylance._dataset.scanning import serialize_row_addrs
 from lancelake.pylance._dataset.searching import DatasetSearch
-from lancelake.pylance._dataset.session import Session, locate, session_at
+from lancelake.pylance._dataset.session import Session, locate
 from lancelake.pylance._dataset.sql import SqlQuery, SqlQueryBuilder
 from lancelake.pylance._dataset.stats import (
     DatasetStats,
@@ -70,11 +74,10 @@ from lancelake.pylance._dataset.transaction import Transaction
 from lancelake.pylance._dataset.uris import uri_of
 from lancelake.pylance._dataset.vector_index_reader import VectorIndexReader
 from lancelake.pylance._dataset.vector_models import DatasetVectorModels
-from lancelake.pylance._dataset.version_values import Version, VersionRef, version_of
+from lancelake.pylance._dataset.version_values import Version, VersionRef
+from lancelake.pylance._dataset.versions import DatasetVersions
 from lancelake.pylance._dataset.writing import (
     AutoCleanupConfig,
-    commit_lock_of,
-    ensure_openable,
     write_options,
     write_rows,
 )
@@ -84,14 +87,12 @@ from lancelake.pylance.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
 from lancelake.pylance.fragment import DataFile, FragmentMetadata, LanceFragment
 from lancelake.pylance.optimize import Compaction, CompactionMetrics
 from lancelake.pylance.progress import FragmentWriteProgress
+from lancelake.pylance.pydantic import model_rows, snake_case
 from lancelake.pylance.query import DocumentGranularity, FullTextQuery
 from lancelake.pylance.schema import LanceSchema
 from lancelake.pylance.udf import BatchUDF, BatchUDFCheckpoint, batch_udf
 from lancelake.pylance.util import sanitize_ts, td_to_micros
-from lancelake.storage.location import Location
 from lancelake.table.check.ensure import ensure_in_order
-from lancelake.table.history import facts_of, history_in_numbers
-from lancelake.table.open import AtVersion, Latest, open_snapshot
 from lancelake.version import __version__
 
 ExecuteResult = MergeStats
@@ -125,6 +126,7 @@ __all__ = [
     "FragmentMetadata",
     "FragmentWriteProgress",
     "FullTextQuery",
+    "IOStats",
     "Index",
     "IndexConfig",
     "IndexDescription",
@@ -158,35 +160,27 @@ __all__ = [
     "write_dataset",
 ]
 
-_NOT_WRITE_OPTIONS = (
-    "data_obj",
-    "uri",
-    "schema",
-    "mode",
-    "storage_options",
-    "namespace_client",
-    "table_id",
-    "session",
-    "confine_to",
-    "commit_lock",
-)
-
 
 class LanceDataset(
+    DatasetVersions,
     DatasetChanges,
+    DatasetClones,
+    DatasetMetadata,
     DatasetColumns,
     DatasetRows,
     DatasetIndices,
+    DatasetIndexSegments,
     DatasetVectorModels,
     DatasetFacts,
     DatasetFiles,
-    DatasetScans,
+    DatasetSamples,
     DatasetSearch,
     DatasetReads,
     DatasetHistory,
     DatasetMaintenance,
     DatasetCleanup,
     DatasetMemWal,
+    DatasetIo,
     ArrowMethods,
     ArrowDataset,
 ):
@@ -202,71 +196,42 @@ class LanceDataset(
         [{'id': 2, 'name': 'bob'}, {'id': 3, 'name': 'cy'}]
     """
 
-    def __init__(
-        self,
-        uri: str | Path,
-        version: VersionLike | None = None,
-        block_size: int | None = None,
-        index_cache_size: int | None = None,
-        metadata_cache_size: int | None = None,
-        commit_lock: CommitLock | None = None,
-        storage_options: dict[str, str] | None = None,
-        serialized_manifest: bytes | None = None,
-        default_scan_options: dict[str, Any] | None = None,
-        metadata_cache_size_bytes: int | None = None,
-        index_cache_size_bytes: int | None = None,
-        read_params: dict[str, Any] | None = None,
-        session: Session | None = None,
-        namespace_client: Any = None,
-        table_id: list[str] | None = None,
-        namespace_client_managed_versioning: bool = False,
-        base_store_params: dict[str, dict[str, str]] | None = None,
-        *,
-        confine_to: Iterable[str | Path] | None = None,
-        **rest: Unpack[LegacyOptions],
-    ) -> None:
-        """Open a version; the namespace, if any, has already resolved the URI."""
-        ensure_openable(
-            {
-                "serialized_manifest": serialized_manifest,
-                "read_params": read_params,
-                "namespace_client_managed_versioning": namespace_client_managed_versioning,
-                "base_store_params": base_store_params,
-                **rest,
-            }
-        )
-        self._session = session or Session()
-        location = locate(uri, storage_options, session=self._session, confine_to=confine_to)
-        self._lock = commit_lock_of(commit_lock)
-        self._default_scan_options = default_scan_options
-        self._snapshot = open_snapshot(location, reference(version))
-        self._uri = uri_of(uri)
-
     @classmethod
-    def _of(
+    def from_pydantic_model(
         cls,
-        snapshot: Snapshot,
-        default_scan_options: dict[str, Any] | None,
-        uri: str | None = None,
-        *,
-        lock: CommitLock | None = None,
+        model_class: type,
+        data: list[Any],
+        uri: str | Path | None = None,
+        mode: WriteMode = "create",
+        **kwargs: Unpack[ModelOptions],
     ) -> LanceDataset:
-        made = cls.__new__(cls)
-        made._session = session_at(snapshot.location)
-        made._lock = lock
-        made._snapshot = snapshot
-        made._default_scan_options = default_scan_options
-        made._uri = snapshot.location.uri if uri is None else uri
-        return made
+        """Write instances of a pydantic model to a table whose columns are those of the model.
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        place = (self._snapshot.location, self.version)
-        is_guarded = self._lock is not None
-        return (_reopen, (*place, self._default_scan_options, self._uri, is_guarded))
+        Args:
+            model_class: The model.
+            data: Instances of the model, at least one.
+            uri: Path or URI of the table; by default the name of the model in snake case.
+            mode: As in `write_dataset`.
+            **kwargs: Further arguments of `write_dataset`.
 
-    def __copy__(self) -> LanceDataset:
-        options, uri = self._default_scan_options, self._uri
-        return LanceDataset._of(self._snapshot, options, uri, lock=self._lock)
+        Returns:
+            The table at the new version.
+
+        Raises:
+            UnknownDataError: This is no model, or `data` is not a list of its instances.
+            InvalidRequestError: There are no instances.
+
+        Examples:
+            >>> import pydantic
+            >>> class Person(pydantic.BaseModel):
+            ...     id: int
+            ...     name: str | None = None
+            >>> lance.LanceDataset.from_pydantic_model(Person, [Person(id=1)], "new.lance").schema
+            id: int64 not null
+            name: string
+        """
+        rows = model_rows(model_class, data)
+        return write_dataset(rows, uri or snake_case(model_class.__name__), mode=mode, **kwargs)
 
     def __len__(self) -> int:
         return self.count_rows()
@@ -276,113 +241,6 @@ class LanceDataset(
 
     def _repr_html_(self) -> str:
         return dataset_html(self._snapshot)
-
-    def session(self) -> Session:
-        """Return the session of the dataset.
-
-        Returns:
-            The session, whose `memory://` tables other datasets can share.
-
-        Examples:
-            >>> again = lance.dataset("people.lance", session=ds.session())
-            >>> again.count_rows()
-            3
-        """
-        return self._session
-
-    @property
-    def uri(self) -> str:
-        """Location of the table, as given.
-
-        Examples:
-            >>> ds.uri
-            'people.lance'
-        """
-        return self._uri
-
-    @property
-    def version(self) -> int:
-        """The open version.
-
-        Examples:
-            >>> ds.version
-            1
-        """
-        return self._snapshot.version
-
-    @property
-    def latest_version(self) -> int:
-        """The newest version of this version line.
-
-        Examples:
-            >>> old = lance.dataset("people.lance")
-            >>> ds.delete("id = 1")
-            {'num_deleted_rows': 1}
-            >>> old.version, old.latest_version
-            (1, 2)
-        """
-        return latest_version(self._snapshot.location).version
-
-    def versions(self) -> list[Version]:
-        """Return all versions, oldest first.
-
-        Returns:
-            One entry per version, with its number, time and metadata.
-
-        Examples:
-            >>> ds.insert(ds.head(1))
-            >>> [each["version"] for each in ds.versions()]
-            [1, 2]
-        """
-        return [version_of(facts) for facts in history_in_numbers(self._snapshot.location)]
-
-    def get_version(self) -> Version:
-        """Return the open version, in the form of `versions`.
-
-        Returns:
-            The number, the time and the metadata of the version.
-
-        Examples:
-            >>> ds.get_version()["version"]
-            1
-        """
-        return version_of(facts_of(self._snapshot))
-
-    def checkout_version(self, version: VersionLike) -> LanceDataset:
-        """Return the table at another version, tag, or branch and version.
-
-        Args:
-            version: A version number, the name of a tag, or a pair of a branch and a version; None
-                as the version means the newest one of the branch.
-
-        Returns:
-            A new object; this one keeps its version.
-
-        Raises:
-            VersionNotFoundError: The table does not have the version, or it was cleaned up.
-            RefNotFoundError: The table has no such tag or branch.
-
-        Examples:
-            >>> ds.delete("id = 1")
-            {'num_deleted_rows': 1}
-            >>> ds.checkout_version(1).count_rows()
-            3
-        """
-        place = self._snapshot
-        found = open_snapshot(place.location, reference(version), main=place.main_location)
-        return LanceDataset._of(found, self._default_scan_options, self._uri, lock=self._lock)
-
-    def checkout_latest(self) -> None:
-        """Move this object to the newest version.
-
-        Examples:
-            >>> other = lance.dataset("people.lance")
-            >>> ds.insert(ds.head(1))
-            >>> other.checkout_latest()
-            >>> other.version
-            2
-        """
-        self._snapshot = open_snapshot(self._snapshot.location, Latest())
 
     def get_fragments(self, filter: Any = None) -> list[LanceFragment]:
         """Return all fragments.
@@ -475,8 +333,8 @@ def write_dataset(
     """Write rows to a new table, append them to a table, or overwrite a table.
 
     Args:
-        data_obj: Arrow table, batch, reader or dataset, pandas or Polars data frame, list of dicts,
-            or a dict of columns.
+        data_obj: Arrow table, batch, reader or dataset, pandas or Polars data frame, list of dicts
+            or of pydantic models, or a dict of columns.
         uri: Path or URI of the table, or an open dataset.
         schema: Schema of data that has no types of its own.
         mode: `create` fails if the table exists, `overwrite` replaces all rows and the schema in a
@@ -518,7 +376,7 @@ def write_dataset(
         >>> lance.write_dataset({"id": [3]}, new, mode="append").count_rows()
         3
     """
-    options = given(locals(), without=_NOT_WRITE_OPTIONS)
+    options = given(locals(), without=NOT_WRITE_OPTIONS)
     chosen = write_options(mode, **{**options, "commit_lock": lock_of(uri, commit_lock)})
     found = find_table(uri, namespace_client, table_id, storage_options, mode=mode)
     shared = session or Session()
@@ -529,15 +387,3 @@ def write_dataset(
     rows = rows_with_blobs(data_obj, schema, external_blob_mode, found.storage_options)
     made = write_rows(rows, target, schema=schema, options=chosen)
     return LanceDataset._of(made, None, uri_of(found.uri), lock=chosen.choices.lock)
-
-
-def _reopen(
-    location: Location,
-    version: int,
-    default_scan_options: dict[str, Any] | None,
-    uri: str,
-    is_guarded: bool,
-) -> LanceDataset:
-    snapshot = open_snapshot(location, AtVersion(version))
-    lock = missing_lock if is_guarded else None
-    return LanceDataset._of(snapshot, default_scan_options, uri, lock=lock)

@@ -1,5 +1,6 @@
 """Names that programs import from pylance's compiled module, `lance.lance`."""
 
+from lancelake.pylance._dataset.facts import manifest_needs_migration
 from lancelake.pylance._dataset.scan_statistics import ScanStatistics
 from lancelake.pylance._dataset.session import Session
 from lancelake.pylance._values.bitmap import Bitmap
@@ -25,4 +26,5 @@ __all__ = [
     "Session",
     "bytes_read_counter",
     "iops_counter",
+    "manifest_needs_migration",
 ]

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.memwal import bucket_hash
-from lancelake.format.memwal.region_spec import FIELD, Bucketed, ByValue, Unsharded
+from lancelake.format.memwal.region_spec import Bucketed, ByValue, Unsharded
 from lancelake.pylance._dataset.lsm import (
     ExecutionPlan,
     LsmPointLookupPlanner,
@@ -21,6 +21,7 @@ from lancelake.pylance._values.shards import (
     CompactedSsTable,
     ShardingField,
     ShardingSpec,
+    name_of,
     spec_of,
 )
 from lancelake.pylance.schema import LanceSchema
@@ -46,17 +47,19 @@ def evaluate_sharding_spec(
     if not isinstance(batch, pa.RecordBatch):
         raise TypeError(f"Expected pyarrow.RecordBatch, got {type(batch)!r}")
     names = {int(field.id): field.name for field in schema._schema.fields}
-    match spec_of(spec):
+    decoded = spec_of(spec)
+    name = name_of(spec)
+    match decoded:
         case Unsharded():
             zeros = pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows)
-            return pa.RecordBatch.from_arrays([zeros], schema=_int32())
+            return pa.RecordBatch.from_arrays([zeros], schema=_int32(name))
         case Bucketed() as found:
             values = batch.column(_source(names, found.column))
             numbers = bucket_hash.buckets(values, found.buckets)
-            return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int32())], schema=_int32())
+            return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int32())], schema=_int32(name))
         case ByValue() as found:
             values = batch.column(_source(names, found.column))
-            return pa.RecordBatch.from_arrays([values], names=[FIELD])
+            return pa.RecordBatch.from_arrays([values], names=[name])
 
 
 def _source(names: Mapping[int, str], column: int) -> str:
@@ -65,5 +68,5 @@ def _source(names: Mapping[int, str], column: int) -> str:
     return names[column]
 
 
-def _int32() -> pa.Schema:
-    return pa.schema([pa.field(FIELD, pa.int32(), nullable=False)])
+def _int32(name: str) -> pa.Schema:
+    return pa.schema([pa.field(name, pa.int32(), nullable=False)])

@@ -27,7 +27,7 @@ from lancelake.scan.plan import ScanTask
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
 from lancelake.scan.row_runs import row_runs
 from lancelake.scan.row_source import RowSource, SingleFragment
-from lancelake.scan.row_width import row_bytes, value_bytes
+from lancelake.scan.row_width import value_bytes
 from lancelake.scan.scan_columns import ScanColumns
 
 _BATCH_BYTES = 32 << 20
@@ -120,6 +120,7 @@ class _TaskRun:
         self._source = source or SingleFragment(task.spec, task.fragment)
         self._finisher = Finisher.of(task.spec)
         self._columns = columns or ScanColumns.of(task.spec)
+        self._known_widths: dict[int, list[float]] = {}
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the task."""
@@ -274,13 +275,13 @@ class _TaskRun:
 
     def _fetched(self, parts: list[RowOffsets]) -> Iterator[pa.RecordBatch]:
         offsets = np.concatenate(parts) if parts else np.array([], dtype=np.uint64)
-        limits = FetchLimits.of(self._source.fragment, self._spec.widths, self._columns.output)
+        limits = FetchLimits.of(self._widths(self._columns.output))
         for part in limits.parts(offsets):
             yield from _slices(self.rows_at(part), self._output_rows)
 
     def _fetching(self, schema: Schema) -> tuple[float, int]:
         """Return the width of a row in bytes, and what it costs to fetch one."""
-        values = value_bytes(self._source.fragment, self._spec.widths, schema)
+        values = self._widths(schema)
         return sum(values), fetch_cost_bytes(len(values))
 
     def _keep(self, batch: pa.RecordBatch, first: int, live: Mask | None) -> Mask:
@@ -358,13 +359,22 @@ class _TaskRun:
         return rows if limit is None else max(1, min(rows, limit))
 
     def _chunk_rows(self, schema: Schema, most: int) -> int:
-        columns = len(value_bytes(self._source.fragment, self._spec.widths, schema))
+        columns = len(self._widths(schema))
         limit = min(max(_CHUNK_BYTES, columns * _CHUNK_COLUMN_BYTES), _BATCH_BYTES)
         return self._bounded_rows(schema, most, limit)
 
     def _bounded_rows(self, schema: Schema, most: int, limit_bytes: int) -> int:
-        width = row_bytes(self._source.fragment, self._spec.widths, schema)
+        width = sum(self._widths(schema))
         return max(1, min(most, int(limit_bytes / width))) if width else most
+
+    def _widths(self, schema: Schema) -> list[float]:
+        """Return the bytes per row of each column, computed once for a schema of this run."""
+        # The run keeps its schemas, so that no other one gets their ids.
+        found = self._known_widths.get(id(schema))
+        if found is None:
+            found = value_bytes(self._source.fragment, self._spec.widths, schema)
+            self._known_widths[id(schema)] = found
+        return found
 
 
 def _range(first: int, last: int) -> RowOffsets:

@@ -33,10 +33,16 @@ def explain(
         steps.append(f"Limit: skip={plan.skip}, fetch={plan.limit}")
     computed = [o for o in plan.spec.outputs if isinstance(o, ExpressionOutput)]
     steps += [f"Compute: {o.name} = {o.expression.text}" for o in computed]
+    early, late = list(dict.fromkeys(_paths(plan))), []
     if plan.spec.predicate is not None:
+        if plan.spec.late:
+            tested = set(map(join_path, plan.spec.predicate.paths))
+            early, late = [p for p in early if p in tested], [p for p in early if p not in tested]
+        if late:
+            steps.append(f"{read}: projection=[{', '.join(late)}], source=stream")
         steps.append(f"Filter: {plan.spec.predicate.text}")
     count = "" if measure is None else f", {measured_scan(measure)}"
-    projection = ", ".join(dict.fromkeys(_paths(plan)))
+    projection = ", ".join(early)
     steps.append(
         f"{read}: uri={plan.spec.files.root.uri}, version={plan.spec.version}, "
         f"num_fragments={len(plan.tasks)}{_skipped(plan)}, projection=[{projection}]{count}"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lancelake.data.column_reader import RowOffsets
-from lancelake.format.fragment import Fragment
-from lancelake.format.schema import Schema
-from lancelake.scan.row_width import Widths, row_bytes, value_bytes
 
 # Limits of what one fetch reads and returns.
 _READ_BYTES = 128 << 20
@@ -40,10 +37,9 @@ class FetchLimits:
     """Consecutive rows that may be read as a whole."""
 
     @staticmethod
-    def of(fragment: Fragment, widths: Widths, schema: Schema) -> FetchLimits:
-        """Compute the limits from the width of the columns."""
-        width = max(row_bytes(fragment, widths, schema), 1.0)
-        values = value_bytes(fragment, widths, schema)
+    def of(values: Sequence[float]) -> FetchLimits:
+        """Compute the limits from the bytes per row of each column."""
+        width = max(sum(values), 1.0)
         read = sum(v if v >= _SMALL_VALUE_BYTES else _CHUNK_BYTES for v in values)
         return FetchLimits(
             rows=max(1, int(_RESULT_BYTES / width)),

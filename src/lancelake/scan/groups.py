@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import TypeVar
 
@@ -40,7 +40,7 @@ def grouped(tasks: Sequence[ScanTask]) -> Iterator[Group]:
         if likeness is None:
             yield from ((task,) for task in run)
             continue
-        for part in _parts(run):
+        for part in packed(run, _physical_rows, most_rows=_GROUP_ROWS, most_tasks=MOST_JOINED):
             yield from (part,) if len(part) >= FEWEST_JOINED else ((task,) for task in part)
 
 
@@ -119,15 +119,26 @@ def _likeness(task: ScanTask) -> object:
     return file.fields, file.column_indices, file.file_major_version, file.file_minor_version
 
 
-def _parts(run: Iterator[ScanTask]) -> Iterator[Group]:
-    part: list[ScanTask] = []
+def packed(
+    tasks: Iterable[ScanTask],
+    rows_of: Callable[[ScanTask], int],
+    *,
+    most_rows: int,
+    most_tasks: int,
+) -> Iterator[Group]:
+    """Divide tasks, in order, into groups of bounded size; a larger task is a group of its own."""
+    group: list[ScanTask] = []
     rows = 0
-    for task in run:
-        size = task.fragment.physical_rows or 0
-        if part and (rows + size > _GROUP_ROWS or len(part) == MOST_JOINED):
-            yield tuple(part)
-            part, rows = [], 0
-        part.append(task)
+    for task in tasks:
+        size = rows_of(task)
+        if group and (rows + size > most_rows or len(group) == most_tasks):
+            yield tuple(group)
+            group, rows = [], 0
+        group.append(task)
         rows += size
-    if part:
-        yield tuple(part)
+    if group:
+        yield tuple(group)
+
+
+def _physical_rows(task: ScanTask) -> int:
+    return task.fragment.physical_rows or 0

@@ -12,8 +12,9 @@ from contextvars import copy_context
 
 import pyarrow as pa
 
+from lancelake.data.read_ahead import put_unless_stopped
+
 _QUEUE_BATCHES = 2
-_POLL_S = 0.05
 _EXIT_S = 5.0
 
 Stream = Callable[[], Iterator[pa.RecordBatch]]
@@ -111,13 +112,7 @@ class _Producer:
             self._put(error)
 
     def _put(self, item: pa.RecordBatch | BaseException | None) -> bool:
-        while not self._stopped.is_set():
-            try:
-                self._queue.put(item, timeout=_POLL_S)
-            except queue.Full:
-                continue
-            return True
-        return False
+        return put_unless_stopped(self._queue, item, self._stopped)
 
 
 _crews: weakref.WeakSet[_Crew] = weakref.WeakSet()

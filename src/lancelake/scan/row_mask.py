@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format import row_address_set
-from lancelake.format.row_address import OFFSET_BITS
-from lancelake.format.rowids.segment import U64Array
+from lancelake.format.ids import FragmentId
+from lancelake.format.row_address import MAX_ROWS, ascending, by_fragment
 from lancelake.scan.plan import ScanPlan, ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_lookup import MISSING, addresses_of
 
-Parts = dict[int, BitMap]
+Parts = dict[FragmentId, BitMap]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +42,10 @@ class AllowedRows:
 
     def applied(self, task: ScanTask) -> ScanTask | None:
         """Return the task for the rows of the mask; None if there are none."""
-        number = int(task.fragment.id)
+        number = task.fragment.id
         if self.allowed is None and number not in self.blocked:
             return task
-        every = range(task.fragment.physical_rows or 1 << OFFSET_BITS)
+        every = range(task.fragment.physical_rows or MAX_ROWS)
         rows = BitMap(every) if self.allowed is None else self.allowed.get(number, BitMap())
         rows = rows - self.blocked.get(number, BitMap())
         masked = task.within(rows)
@@ -67,12 +66,5 @@ def masked_plan(snapshot: Snapshot, request: ScanRequest, mask: AllowedRows) -> 
 
 
 def _addressed(snapshot: Snapshot, parts: Parts) -> Parts:
-    high = [np.asarray(part, dtype=np.uint64) | np.uint64(i << 32) for i, part in parts.items()]
-    ids: U64Array = np.concatenate([np.zeros(0, dtype=np.uint64), *high])
-    found = addresses_of(snapshot, ids)
-    found = found[found != MISSING]
-    fragments = found >> np.uint64(OFFSET_BITS)
-    return {
-        int(i): BitMap((found[fragments == i] & np.uint64((1 << OFFSET_BITS) - 1)).tolist())
-        for i in np.unique(fragments)
-    }
+    found = addresses_of(snapshot, ascending(parts))
+    return by_fragment(found[found != MISSING])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
 from operator import or_
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +15,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.data.codec import spool
-from lancelake.data.codec.readers import forget_readers
+from lancelake.data.codec.readers import temporary_folder
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.deletion_files import known_deletions
 from lancelake.data.fragment_reader import FragmentReader
@@ -139,14 +137,11 @@ class JoinedRows:
 @contextmanager
 def joined_rows(spec: ScanSpec, fragments: Sequence[Fragment]) -> Iterator[JoinedRows | None]:
     """Join fragments in a temporary file; None if that is not possible."""
-    with tempfile.TemporaryDirectory(dir=spool.folder()) as folder:
-        Path(folder, layout.DATA).mkdir()
-        whole = join(spec.files, fragments, Path(folder))
+    with temporary_folder("joined-", spool.folder()) as folder:
+        (folder / layout.DATA).mkdir()
+        whole = join(spec.files, fragments, folder)
         if whole is None:
             yield None
             return
         files = TableFiles(root=Location.parse(folder))
-        try:
-            yield JoinedRows(spec, tuple(fragments), whole, files)
-        finally:
-            forget_readers([files.data_file(whole.files[0]).uri])
+        yield JoinedRows(spec, tuple(fragments), whole, files)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import mul
 
 from pyroaring import FrozenBitMap
 
 from lancelake.data.projection import project
 from lancelake.scan.output_builder import needed_paths
 from lancelake.scan.plan import ScanPlan, ScanTask
-from lancelake.scan.row_width import row_bytes
+from lancelake.scan.row_width import row_bytes, stored_bytes
 
 _MIN_SPLIT_ROWS = 65_536
 _SLACK = 0.1
@@ -80,6 +81,9 @@ def split(plan: ScanPlan, limits: SplitLimits) -> list[tuple[ScanTask, ...]]:
         math.ceil(rows / limits.max_rows),
         min(limits.cores, worth),
     )
+    if count > limits.cores:
+        # As many as run at the same time, or all cores but some wait for the last ones.
+        count = math.ceil(count / limits.cores) * limits.cores
     return list(_filled(weighed, total / count, limits)) if weighed else []
 
 
@@ -108,7 +112,7 @@ def _filled(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSize:
-    """Number of rows that a plan reads, and bytes of its output columns."""
+    """Number of rows that a plan reads, and bytes of its output columns in the files."""
 
     rows: int
     bytes: float
@@ -116,11 +120,11 @@ class PlanSize:
 
 def plan_size(plan: ScanPlan) -> PlanSize:
     """Estimate the output size of a plan whose predicate is true for every row."""
-    weighed = _weighed(plan, plan.tasks, with_predicate=False)
-    return PlanSize(
-        rows=sum(task.rows for task in weighed),
-        bytes=sum(task.rows * task.row_bytes for task in weighed),
-    )
+    spec = plan.spec
+    wanted = project(spec.table_schema, needed_paths(spec.outputs))
+    rows = [_most_rows(plan, task) for task in plan.tasks]
+    widths = [stored_bytes(task.fragment, spec.widths, wanted) for task in plan.tasks]
+    return PlanSize(rows=sum(rows), bytes=sum(map(mul, rows, widths)))
 
 
 def batch_rows(plan: ScanPlan) -> int:
@@ -131,18 +135,19 @@ def batch_rows(plan: ScanPlan) -> int:
     return max(_LEAST_BATCH_ROWS, min(_MOST_BATCH_ROWS, fitting))
 
 
-def _weighed(
-    plan: ScanPlan, tasks: Sequence[ScanTask], *, with_predicate: bool = True
-) -> list[_Weighed]:
+def _weighed(plan: ScanPlan, tasks: Sequence[ScanTask]) -> list[_Weighed]:
     spec = plan.spec
     paths = needed_paths(spec.outputs)
-    if with_predicate and spec.predicate is not None:
+    if spec.predicate is not None:
         paths += spec.predicate.paths
     wanted = project(spec.table_schema, paths)
-    found: list[_Weighed] = []
-    for task in tasks:
-        rows = task.most_rows or 0
-        if task.row_limit is not None and spec.predicate is None:
-            rows = min(rows, task.row_limit)
-        found.append(_Weighed(task, rows, row_bytes(task.fragment, spec.widths, wanted)))
-    return found
+    return [
+        _Weighed(task, _most_rows(plan, task), row_bytes(task.fragment, spec.widths, wanted))
+        for task in tasks
+    ]
+
+
+def _most_rows(plan: ScanPlan, task: ScanTask) -> int:
+    rows = task.most_rows or 0
+    is_limited = task.row_limit is not None and plan.spec.predicate is None
+    return min(rows, task.row_limit or 0) if is_limited else rows

@@ -2,59 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from datetime import datetime
-from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.versions import has_table
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.catalog.alter import without_columns
-from lancelake.spark.columns.add_columns import add_function_columns, add_spark_columns
-from lancelake.spark.jobs.engine import SparkEngine
+from lancelake.spark.columns.table_methods import TableColumns
+from lancelake.spark.maintenance.index_methods import TableIndexes
+from lancelake.spark.maintenance.ref_methods import TableRefs
 from lancelake.spark.maintenance.table_methods import TableMaintenance
 from lancelake.spark.maintenance.wal_methods import TableWalMethods
 from lancelake.spark.merge.builder import (
-    Expression,
     LanceMergeBuilder,
     Values,
-    as_column,
     as_values,
 )
 from lancelake.spark.merge.execute import execute_change
 from lancelake.spark.merge.explicit import Change
+from lancelake.spark.options.expressions import Expression, as_column
 from lancelake.spark.options.table_options import (
     WRITE_OPTIONS,
     TableOptions,
     open_version,
     parse,
-    parse_time,
 )
 from lancelake.spark.options.times import zoned
 from lancelake.spark.planning.frames import read_options
 from lancelake.spark.search.table_methods import TableSearch
-from lancelake.spark.types import arrow_schema, arrow_type
 from lancelake.spark.writing.fitted_rows import ensure_new_names
 from lancelake.spark.writing.write_plan import SaveMode, plan_write, write_planned
 from lancelake.table import clone as cloning
-from lancelake.table.columns.alter import ColumnChange, alter_columns
-from lancelake.table.columns.grow import add_null_members
 from lancelake.table.merge.clauses import DeleteRow, UpdateSet
 from lancelake.table.merge.run import Merged
-from lancelake.table.open import AtTag, AtVersion, Reference, open_snapshot
-from lancelake.table.restore import restore
 
 _TARGET = "target"
 
-NewColumns = Mapping[str, str | Column] | t.StructType | str | Callable[[pa.RecordBatch], Any]
 
-
-class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
+class LanceTable(
+    TableColumns, TableRefs, TableIndexes, TableMaintenance, TableWalMethods, TableSearch
+):
     """A table at a location; every call reads the newest version and commits a new one.
 
     Examples:
@@ -346,163 +335,6 @@ class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
         counts = self._change(condition, UpdateSet(values=as_values(set))).counts
         return self._counted("num_affected_rows", counts.updated)
 
-    def addColumns(
-        self,
-        columns: NewColumns,
-        *,
-        types: Mapping[str, pa.DataType] | None = None,
-        checkpoint: str | None = None,
-        outputSchema: pa.Schema | None = None,
-    ) -> None:
-        """Add columns computed on the executors, or null columns from a schema.
-
-        No row is rewritten.
-
-        Args:
-            columns: Spark expressions by name, as columns or SQL text, including pandas and Arrow
-                UDFs; a function that receives Arrow batches of the table; or a schema of null
-                columns.
-            types: Arrow types to store expressions as, such as fixed-size lists.
-            checkpoint: Path of a file that lets a later run skip fragments that this one has
-                written.
-            outputSchema: Arrow schema of what a function returns.
-
-        Raises:
-            InvalidRequestError: No column is named, or `outputSchema` is missing.
-            FunctionError: A function failed; nothing was committed.
-
-        Examples:
-            >>> table.addColumns({"double": "score * 2"})
-            >>> table.toDF().where("id = 1").first().double
-            3.0
-        """
-        spark, base = self._spark, self.snapshot()
-        if isinstance(columns, str | t.StructType):
-            schema = _parsed(columns) if isinstance(columns, str) else columns
-            add_null_members(base, arrow_schema(schema), engine=SparkEngine(spark))
-        elif not isinstance(columns, Mapping):
-            if outputSchema is None:
-                raise InvalidRequestError("outputSchema is required for a function")
-            add_function_columns(spark, base, columns, outputSchema)
-        elif not columns:
-            raise InvalidRequestError(
-                "no columns were specified", action="Name at least one column."
-            )
-        else:
-            kept = None if checkpoint is None else Path(checkpoint)
-            values = {name: as_column(value) for name, value in columns.items()}
-            add_spark_columns(spark, base, values, types=types, checkpoint=kept)
-
-    def dropColumns(self, *columns: str) -> None:
-        """Drop columns.
-
-        Args:
-            *columns: Names, or paths of struct fields.
-
-        Raises:
-            ColumnNotFoundError: The table has no such column.
-
-        Examples:
-            >>> table.dropColumns("score")
-            >>> table.toDF().columns
-            ['id', 'name']
-        """
-        without_columns(self.snapshot(), columns)
-
-    def renameColumn(self, existing: str, new: str) -> None:
-        """Rename a column.
-
-        Args:
-            existing: The column, or the path of a struct field.
-            new: The new name.
-
-        Raises:
-            ColumnNotFoundError: The table has no such column.
-
-        Examples:
-            >>> table.renameColumn("score", "points")
-            >>> table.toDF().columns
-            ['id', 'name', 'points']
-        """
-        self._alter(ColumnChange(path=existing, name=new))
-
-    def alterColumn(
-        self,
-        column: str,
-        *,
-        dataType: t.DataType | str | None = None,
-        nullable: bool | None = None,
-    ) -> None:
-        """Change the type or the nullability of a column.
-
-        Args:
-            column: The column, or the path of a struct field.
-            dataType: The new type, as a Spark type or text.
-            nullable: Whether the column may have nulls.
-
-        Raises:
-            ColumnNotFoundError: The table has no such column.
-
-        Examples:
-            >>> table.alterColumn("score", dataType="float")
-            >>> dict(table.toDF().dtypes)["score"]
-            'float'
-        """
-        named = _parsed(f"x {dataType}")["x"].dataType if isinstance(dataType, str) else dataType
-        wanted: pa.DataType | None = None if named is None else arrow_type(named)
-        self._alter(ColumnChange(path=column, nullable=nullable, data_type=wanted))
-
-    def restoreToVersion(self, version: int) -> None:
-        """Restore an older version as the newest.
-
-        Args:
-            version: The version.
-
-        Raises:
-            VersionNotFoundError: The table does not have the version.
-
-        Examples:
-            >>> deleted = table.delete()
-            >>> table.restoreToVersion(1)
-            >>> table.toDF().count()
-            3
-        """
-        self._restore(AtVersion(version))
-
-    def restoreToTag(self, tag: str) -> None:
-        """Restore the version of a tag as the newest.
-
-        Args:
-            tag: The name of the tag.
-
-        Raises:
-            RefNotFoundError: The table has no such tag.
-
-        Examples:
-            >>> table.createTag("stable")
-            >>> deleted = table.delete()
-            >>> table.restoreToTag("stable")
-            >>> table.toDF().count()
-            3
-        """
-        self._restore(AtTag(tag))
-
-    def restoreToTimestamp(self, timestamp: str | datetime) -> None:
-        """Restore the newest version at a time as the newest.
-
-        Args:
-            timestamp: The time, as text in the time zone of the session.
-
-        Raises:
-            VersionNotFoundError: There was no version at that time.
-
-        Examples:
-            >>> table.restoreToTimestamp("2100-01-01 00:00:00")
-            >>> table.version()
-            2
-        """
-        self._restore(parse_time(zoned(self._spark, timestamp), self.uri))
-
     def clone(self, target: str, isShallow: bool = True) -> LanceTable:
         """Create a shallow or deep clone of the table.
 
@@ -525,13 +357,6 @@ class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
         copy(self.snapshot(), place)
         return LanceTable(self._spark, TableOptions(location=place, rest={}))
 
-    def _alter(self, change: ColumnChange) -> None:
-        alter_columns(self.snapshot(), [change], engine=SparkEngine(self._spark))
-
-    def _restore(self, reference: Reference) -> None:
-        head = self.snapshot()
-        restore(open_snapshot(head.location, reference, main=head.main_location))
-
     def _change(self, condition: Expression | None, clause: Change) -> Merged:
         return execute_change(
             self._spark,
@@ -548,10 +373,3 @@ class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
 
     def _counted(self, name: str, count: int) -> DataFrame:
         return self._spark.createDataFrame([(count,)], f"{name} long")
-
-
-def _parsed(columns: str) -> t.StructType:
-    found = t.StructType.fromDDL(columns)
-    if not isinstance(found, t.StructType):
-        raise InvalidRequestError(f"{columns!r} is not a list of columns with types")
-    return found

@@ -230,7 +230,7 @@ def arrow_field(field: t.StructField, path: Sequence[str] = ()) -> pa.Field:
 
 
 def _needs_name(dtype: t.DataType, stored: pa.DataType) -> bool:
-    """Whether the stored type alone does not tell the type of Spark."""
+    """Whether the type of Spark does not follow from the stored type alone."""
     if isinstance(dtype, t.UserDefinedType):
         return True
     return isinstance(dtype, _NARROWED) and spark_type(stored) != dtype

@@ -228,7 +228,7 @@ class LocalStore:
                 Path(staged).unlink()
                 raise
             if durable:
-                _sync_folder(_parent(full))
+                disk_sync.sync_folder(_parent(full))
 
 
 def has_link(root: str, path: str) -> bool:
@@ -285,7 +285,7 @@ def _staged(full: str) -> tuple[str, int]:
     try:
         return _fresh(full)
     except FileNotFoundError:
-        _make_folder(_parent(full))
+        disk_sync.make_folder(_parent(full))
         return _fresh(full)
 
 
@@ -310,21 +310,6 @@ def _held(folder: str) -> Iterator[None]:
         os.close(fd)
 
 
-def _make_folder(folder: str) -> None:
-    """Create a folder and its parents durably."""
-    try:
-        os.mkdir(folder)  # noqa: PTH102  # paths are plain text here
-    except FileNotFoundError:
-        _make_folder(_parent(folder))
-        _make_folder(folder)
-    except FileExistsError:
-        # A link without a target exists too, and nothing can be created below it.
-        if not os.path.isdir(folder):  # noqa: PTH112  # paths are plain text here
-            raise NotADirectoryError(errno.ENOTDIR, "Not a folder", folder) from None
-    else:
-        _sync_folder(_parent(folder))
-
-
 # Both remove the staged name, which another writer may use from then on.
 def _replace(staged: str, full: str) -> None:
     os.replace(staged, full)  # noqa: PTH105  # paths are plain text here
@@ -343,16 +328,6 @@ def _link(staged: str, full: str) -> None:
             ) from error
         raise
     os.unlink(staged)  # noqa: PTH108  # paths are plain text here
-
-
-def _sync_folder(folder: str) -> None:
-    if not disk_sync.waits():
-        return
-    fd = os.open(folder, _FOLDER)
-    try:
-        disk_sync.sync(fd)
-    finally:
-        os.close(fd)
 
 
 def _parent(full: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from lancelake.clock import Clock, Ids, SystemClock, SystemIds
+from lancelake.storage.audit import audited
 from lancelake.storage.cloud import abilities, cloud_store
 from lancelake.storage.io_account import current_account
+from lancelake.storage.io_meter import metered
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
 from lancelake.storage.memory import memory_store
@@ -27,9 +29,10 @@ def open_store(
     """Return the store at a location; repeated calls are cheap.
 
     The retry policy is overridden by the options `client_max_retries` and `client_retry_timeout`.
-    Calls of the store are counted if the running operation has an `IoAccount`.
+    Calls of the store are counted if the running operation has an `IoAccount`, and if the table at
+    this location has an `IoMeter`.
     """
-    store = _opened(location, clock, ids, retry)
+    store = audited(location, metered(location, _opened(location, clock, ids, retry)))
     account = current_account()
     return store if account is None else account.counted(store)
 

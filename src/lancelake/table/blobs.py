@@ -95,7 +95,10 @@ def _addresses(snapshot: Snapshot, rows: U64Array, by: RowsBy) -> U64Array:
     missing = rows[found == MISSING]
     if len(missing):
         what = "row id" if by is RowsBy.IDS else "row address"
-        msg = f"Not supported: {what} {int(missing[0])} is deleted or not part of this version"
+        msg = (
+            "Not supported: A take operation that includes row addresses must not target deleted "
+            f"rows: {what} {int(missing[0])} is deleted or not part of this version"
+        )
         raise UnsupportedError(msg, table=snapshot.location.uri, version=snapshot.version)
     return found
 

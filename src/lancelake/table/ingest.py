@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lancelake.data.arrays.conform import ensure_columns
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnknownDataError
+from lancelake.table import models
 
 # Rows of a data frame converted at a time.
 _FRAME_ROWS = 64 * 1024
@@ -24,12 +25,14 @@ def to_reader(data: Data, schema: pa.Schema | None = None) -> pa.RecordBatchRead
 
     Supported are tables, batches, readers, datasets and scanners of pyarrow or objects with the
     same methods, pandas and Polars data frames, Hugging Face data sets, objects with an Arrow
-    stream or array interface, a dict of columns, a list of dicts, and iterables of batches or
-    tables. `schema` is for data without types of its own, and for iterables, whose batches are cast
-    to it; without it their first batch determines the schema.
+    stream or array interface, a dict of columns, a list of dicts or of pydantic models, and
+    iterables of batches or tables. `schema` is for data without types of its own, and for
+    iterables, whose batches are cast to it; without it their first batch determines the schema.
     """
     try:
         reader = _known(data, schema)
+    except UnknownDataError:
+        raise
     except (pa.ArrowException, KeyError, TypeError) as error:
         msg = f"data of type {_type_name(data)} cannot be converted to Arrow batches: {error}"
         raise InvalidRequestError(msg, found=_type_name(data)) from error
@@ -79,6 +82,8 @@ def _from_python(data: Data, schema: pa.Schema | None) -> pa.RecordBatchReader |
         # Arrow takes the columns from the first row, and without columns there are no rows.
         ensure_columns(batch.schema.names, len(data))
         return _of_batch(batch)
+    if isinstance(data, list) and data and models.is_model(type(data[0])):
+        return _of_batch(models.batch_of(data, type(data[0]), schema))
     return None
 
 

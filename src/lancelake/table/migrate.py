@@ -1,4 +1,4 @@
-"""Migrate manifests to the current naming scheme."""
+"""Migrate manifests to the current naming scheme, and tell manifests that lack facts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from lancelake.format import layout
 from lancelake.format.names import ManifestNaming, manifest_name
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
+from lancelake.txn.state import TableState
 
 
 def migrate_manifest_names(location: Location) -> int:
@@ -31,3 +32,15 @@ def migrate_manifest_names(location: Location) -> int:
         store.delete(old)
         renamed += 1
     return renamed
+
+
+def lacks_facts(state: TableState) -> bool:
+    """Whether a manifest of an early release lacks numbers of rows, or fragments of indices.
+
+    The next commit of official Lance adds them.
+    """
+    lacks_rows = any(
+        fragment.physical_rows is None or fragment.num_deleted_rows is None
+        for fragment in state.manifest.fragments
+    )
+    return lacks_rows or any(not index.fragment_bitmap for index in state.indices)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
+from lancelake import events
 from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.versions import find_version, latest_version, list_versions
-from lancelake.errors import TableNotFoundError, VersionNotFoundError
+from lancelake.errors import LanceTableError, TableNotFoundError, VersionNotFoundError
 from lancelake.storage.location import Location
 from lancelake.table.refs import branch_location, load_branch, load_tag
 
@@ -54,7 +55,22 @@ def open_snapshot(
     location: Location, reference: Reference, *, main: Location | None = None
 ) -> Snapshot:
     """Open a version; `main` is the table's root when `location` is that of a branch."""
-    root = main or location
+    try:
+        found = _opened(location, reference, main or location)
+    except LanceTableError:
+        _report(location, reference, status="error")
+        raise
+    _report(location, reference, status="success", version=found.version)
+    return found
+
+
+def _report(location: Location, reference: Reference, **facts: object) -> None:
+    if events.are_heard():
+        ref = "None" if isinstance(reference, Latest) else reference
+        events.emit(events.DATASET, event="loading", uri=location.uri, target_ref=ref, **facts)
+
+
+def _opened(location: Location, reference: Reference, root: Location) -> Snapshot:
     match reference:
         case Latest():
             return Snapshot.load(location, latest_version(location))
@@ -62,7 +78,7 @@ def open_snapshot(
             return Snapshot.load(location, find_version(location, version))
         case AtTag(tag):
             found = load_tag(root, tag)
-            return open_snapshot(root, OnBranch(found.branch, found.version))
+            return _on_branch(root, found.branch, found.version)
         case OnBranch(branch, version):
             return _on_branch(root, branch, version)
         case AsOf(time_ns):

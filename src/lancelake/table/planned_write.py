@@ -10,6 +10,7 @@ import pyarrow as pa
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.text import InvalidText
 from lancelake.data.schema_check import ensure_fits
+from lancelake.data.storable import is_for_newest_readers
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, WriteTask
 from lancelake.engine.port import Engine
 from lancelake.errors import SchemaMismatchError
@@ -130,6 +131,9 @@ def plan_rows(
         max_bytes_per_file=options.max_bytes_per_file,
         casts=True,
         text=options.text,
+        newest_readers_only=base is not None
+        and not is_new
+        and is_for_newest_readers(schema, version),
     )
     return WritePlan(
         base=base,

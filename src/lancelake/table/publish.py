@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from lancelake import events
 from lancelake.clock import Clock, Ids, SystemClock, SystemIds
 from lancelake.commit.detached import commit_detached
 from lancelake.commit.locked import CommitLock, LockedHandler
@@ -106,8 +107,11 @@ def publish(
     services = _services(base.files, choices)
     request = CommitRequest(transaction=transaction, choices=choices)
     if choices.is_detached:
-        return commit_detached(line, request, services, base=base).snapshot
+        made = commit_detached(line, request, services, base=base).snapshot
+        _report(made, transaction, is_detached=True)
+        return made
     made = commit(line, request, services, base=base).snapshot
+    _report(made, transaction)
     run_after(choices.after, _committed(made, transaction, choices))
     return made
 
@@ -126,6 +130,7 @@ def publish_first(
             naming=choices.naming,
         )
     made = result.snapshot
+    _report(made, transaction)
     run_after(choices.after, _committed(made, transaction, choices))
     return made
 
@@ -147,7 +152,20 @@ def publish_clone(
         source_uri=source.location.uri,
         naming=choices.naming,
     )
+    _report(result.snapshot, transaction)
     return result.snapshot
+
+
+def _report(made: Snapshot, transaction: Transaction, *, is_detached: bool = False) -> None:
+    events.emit(
+        events.DATASET,
+        event="committed",
+        uri=made.location.uri,
+        read_version=transaction.read_version,
+        committed_version=made.version,
+        detached=str(is_detached).lower(),
+        operation=type(transaction.operation).__name__,
+    )
 
 
 def _committed(made: Snapshot, transaction: Transaction, choices: CommitChoices) -> Committed:

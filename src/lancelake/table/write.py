@@ -8,14 +8,18 @@ from typing import assert_never
 
 import pyarrow as pa
 
+from lancelake import events
 from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.arrays.text import InvalidText
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.schema_check import match_schema
+from lancelake.data.storable import ensure_storable, is_for_newest_readers
 from lancelake.data.write_task import (
+    DEFAULT_PAGES,
     MAX_BYTES_PER_FILE,
     MAX_ROWS_PER_FILE,
     FileWatch,
+    PageSizes,
     Progress,
     WriteTask,
 )
@@ -64,6 +68,7 @@ class WriteOptions:
     schema_mode: SchemaMode = SchemaMode.STRICT
     max_rows_per_file: int = MAX_ROWS_PER_FILE
     max_bytes_per_file: int = MAX_BYTES_PER_FILE
+    pages: PageSizes = DEFAULT_PAGES
     data_version: FileVersion | None = None
     initial_bases: tuple[BasePath, ...] = ()
     targets: TargetBases = TO_ROOT
@@ -81,6 +86,7 @@ def write(reader: pa.RecordBatchReader, location: Location, options: WriteOption
     """Write rows and commit them; if the table does not exist, every mode creates it."""
     base = open_existing(location)
     if base is None:
+        _report(location, WriteMode.CREATE)
         with naming(location.uri):
             return _create(reader, location, options)
     return write_onto(base, reader, options)
@@ -89,6 +95,7 @@ def write(reader: pa.RecordBatchReader, location: Location, options: WriteOption
 @names_table
 def write_onto(base: Snapshot, reader: pa.RecordBatchReader, options: WriteOptions) -> Snapshot:
     """Write rows to a version of an existing table and commit them."""
+    _report(base.location, options.mode)
     match options.mode:
         case WriteMode.CREATE:
             raise AlreadyExistsError(
@@ -102,6 +109,10 @@ def write_onto(base: Snapshot, reader: pa.RecordBatchReader, options: WriteOptio
             assert_never(options.mode)
 
 
+def _report(location: Location, mode: WriteMode) -> None:
+    events.emit(events.DATASET, event="writing", uri=location.uri, mode=mode.value.capitalize())
+
+
 def fragments_for(
     base: Snapshot | None, location: Location, reader: pa.RecordBatchReader, options: WriteOptions
 ) -> tuple[Schema, tuple[Fragment, ...]]:
@@ -109,8 +120,10 @@ def fragments_for(
     _ensure_possible(base, options)
     if base is not None and options.mode is WriteMode.APPEND:
         schema, version = base.manifest.schema, _appended_version(base, options)
+        is_for_newest = is_for_newest_readers(schema, version)
     else:
         schema, version = from_arrow(reader.schema), _new_version(base, options)
+        is_for_newest = False
     bases = options.initial_bases if base is None else base.manifest.base_paths
     task = WriteTask(
         root=location,
@@ -118,9 +131,11 @@ def fragments_for(
         file_version=version,
         max_rows_per_file=options.max_rows_per_file,
         max_bytes_per_file=options.max_bytes_per_file,
+        pages=options.pages,
         bases=options.targets.among(bases),
         allow_external_blobs=options.allow_external_blobs,
         text=options.text,
+        newest_readers_only=is_for_newest,
     )
     ids = options.choices.surroundings.ids
     return schema, write_fragments(
@@ -197,6 +212,10 @@ def widened(base: Snapshot, data: pa.Schema, choices: CommitChoices) -> Snapshot
     schema = widened_schema(base, data)
     if schema == base.manifest.schema:
         return base
+    version = base.manifest.data_version
+    is_for_newest = is_for_newest_readers(base.manifest.schema, version)
+    # Nothing could be appended to a table with a column that its files cannot store.
+    ensure_storable(schema, version, newest_readers_only=is_for_newest)
     operation = Merge(
         fragments=tuple(base.manifest.fragments), schema=schema, preserves_nullability=True
     )

@@ -1,4 +1,4 @@
-"""What a query answers, and whether two answers are the same."""
+"""Results of a query, and the comparison of two."""
 
 from __future__ import annotations
 

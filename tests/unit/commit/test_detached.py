@@ -48,7 +48,7 @@ def test_a_detached_version_may_follow_another() -> None:
 
 def test_a_table_with_old_names_has_none() -> None:
     store = DictStore()
-    with pytest.raises(UnsupportedError, match="V1"):
+    with pytest.raises(UnsupportedError, match="v1 manifest paths"):
         _commit(store, seed(store, naming=ManifestNaming.V1))
 
 

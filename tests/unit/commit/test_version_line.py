@@ -4,8 +4,11 @@ import pytest
 
 from lancelake.commit.conditional_put import ConditionalPut
 from lancelake.commit.external_store import ExternalHandler
+from lancelake.commit.lookup import taken_apart
 from lancelake.commit.version_line import open_line
 from lancelake.errors import InvalidRequestError
+from lancelake.format import layout
+from lancelake.format.names import ManifestNaming, manifest_name
 from lancelake.storage.location import Location
 
 OPTIONS = {"aws_region": "us-east-1", "aws_access_key_id": "k", "aws_secret_access_key": "s"}
@@ -16,6 +19,15 @@ OPTIONS = {"aws_region": "us-east-1", "aws_access_key_id": "k", "aws_secret_acce
 )
 def test_stores_with_put_if_absent_need_nothing_else(uri: str) -> None:
     assert isinstance(open_line(Location.parse(uri, OPTIONS)).handler, ConditionalPut)
+
+
+@pytest.mark.parametrize("naming", ManifestNaming)
+def test_the_next_version_is_found_by_its_name(naming: ManifestNaming) -> None:
+    line = open_line(Location.parse(f"memory://next-{naming.name}/t"))
+    name = taken_apart(manifest_name(3, naming))
+    assert not line.has_next(name)
+    line.store.create(layout.manifest(manifest_name(4, naming)), b"")
+    assert line.has_next(name)
 
 
 def test_a_store_that_lists_in_no_order_gets_a_hint() -> None:

@@ -17,7 +17,6 @@ from lance.file import LanceFileReader
 
 import lancelake
 from lancelake.clock import SystemIds
-from lancelake.data import durable
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.write_task import WriteCounts, WriteTask
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, StorageError
@@ -27,6 +26,7 @@ from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import BaseId
 from lancelake.proto import file_pb2
+from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from tests.support.compare import assert_same_table
@@ -159,7 +159,7 @@ def test_files_and_folder_are_on_disk_before_the_fragments_are_returned(
         synced.append(os.readlink(f"/proc/self/fd/{fd}"))  # noqa: PTH115  # a path, not a link
         fsync(fd)
 
-    monkeypatch.setattr(durable.os, "fsync", recorded)
+    monkeypatch.setattr(disk_sync.os, "fsync", recorded)
     fragments = _write(tmp_path / "t", max_rows_per_file=4)
     data = str(tmp_path / "t" / "data")
     files = [f"{data}/{fragment.files[0].path}" for fragment in fragments]

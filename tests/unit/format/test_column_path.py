@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lancelake.errors import InvalidRequestError
-from lancelake.format.column_path import join_path, quote_segment, quoted_name, split_path
+from lancelake.format.column_path import (
+    join_path,
+    quote_segment,
+    quoted_name,
+    quoted_path,
+    split_path,
+)
 
 NAMES = st.lists(st.text("ab.` ", min_size=1), min_size=1)
 
@@ -26,3 +32,7 @@ def test_only_names_that_would_be_cut_are_quoted() -> None:
 def test_a_backtick_without_its_partner_is_refused() -> None:
     with pytest.raises(InvalidRequestError):
         split_path("`a")
+
+
+def test_a_quoted_path_quotes_every_name() -> None:
+    assert quoted_path(["a", "b.c", "", "d`e"]) == "`a`.`b.c`.``.`d``e`"

@@ -21,3 +21,11 @@ def test_the_later_clock_decides(wall_s: float, steady_s: float, *, is_long: boo
     clock.wall_s += wall_s
     clock.steady_s += steady_s
     assert began.is_long() is is_long
+
+
+def test_a_caller_may_choose_what_is_long() -> None:
+    clock = ManualClock()
+    began = Elapsed(clock)
+    clock.pass_time(2.0)
+    assert began.is_long(1.0)
+    assert not began.is_long(3.0)

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import pyarrow as pa
+import pytest
+
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.file_version import FileVersion
-from lancelake.memwal.memtable import MemTable, key_values
+from lancelake.memwal import memtable
+from lancelake.memwal.memtable import MemTable, key_values, last_of_each_key
 from lancelake.memwal.shape import RowShape
 from tests.support.memwal_tables import SCHEMA, keys, rows
 
@@ -27,6 +31,50 @@ def test_a_copy_is_not_changed_by_later_writes() -> None:
     copy = table.copy()
     table.add(SHAPE.upserts(rows((1, "b"), (2, "b"))), 2)
     assert copy.newest().column("name").to_pylist() == ["a"]
+
+
+def test_lookups_find_the_newest_row_before_and_after_more_writes() -> None:
+    table = MemTable(SHAPE, 1)
+    table.add(SHAPE.upserts(rows((1, "a"), (2, "a"), (1, "b"))), 1)
+    assert table.find([1, 3]).column("name").to_pylist() == ["b"]
+    copy = table.copy()
+    table.add(SHAPE.upserts(rows((1, "c"), (3, "c"))), 2)
+    assert table.find([1, 2, 3]).column("name").to_pylist() == ["a", "c", "c"]
+    assert copy.find([1, 3]).column("name").to_pylist() == ["b"]
+
+
+def test_a_write_indexes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = MemTable(SHAPE, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(memtable, "key_values", None)
+        table.add(SHAPE.upserts(rows((1, "a"))), 1)
+        assert table.newest().num_rows == 1
+    assert table.find([1]).num_rows == 1
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pa.int8(),
+        pa.uint64(),
+        pa.bool_(),
+        pa.utf8(),
+        pa.large_utf8(),
+        pa.binary(),
+        pa.large_binary(),
+    ],
+    ids=str,
+)
+def test_the_last_row_of_keys_of_each_type_is_found(dtype: pa.DataType) -> None:
+    values = [0, 1, 0] if pa.types.is_integer(dtype) else ["a", "b", "a"]
+    key = pa.array([v == "a" for v in values] if pa.types.is_boolean(dtype) else values, dtype)
+    found = last_of_each_key(pa.table({"k": key, "n": [1, 2, 3]}), ["k"])
+    assert found.column("n").to_pylist() == [2, 3]
+
+
+def test_the_last_row_of_keys_of_several_columns_is_found() -> None:
+    table = pa.table({"k": [1, 1, 1], "j": ["a", "b", "a"], "n": [1, 2, 3]})
+    assert last_of_each_key(table, ["k", "j"]).column("n").to_pylist() == [2, 3]
 
 
 def test_keys_of_several_columns_are_tuples() -> None:

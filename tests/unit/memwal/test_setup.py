@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.format.memwal.region_spec import Bucketed, ByValue, RegionSpec, Unsharded
 from lancelake.memwal.initialize import details_of
 from lancelake.memwal.setup import set_up
@@ -38,3 +40,32 @@ def test_contradicting_choices_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequestError, match="primary key is id, not name"):
         set_up(base, key="name")
     assert newest(tmp_path / "t").version == 1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "choices", "problem"),
+    [
+        (pa.float64(), {}, "column id of type double cannot be the key"),
+        (pa.date32(), {"unsharded": True}, "column id of type date32:day cannot be the key"),
+        (pa.binary(4), {"unsharded": True}, "column id of type fixed_size_binary:4 cannot be"),
+        (pa.int64(), {"buckets": 0}, "must be between 1 and 1024, not 0"),
+        (pa.int64(), {"settings": {"max_rows": 5}}, "a writer has no setting max_rows"),
+    ],
+    ids=str,
+)
+def test_a_refused_set_up_declares_no_key(
+    tmp_path: Path, dtype: pa.DataType, choices: dict[str, Any], problem: str
+) -> None:
+    schema = pa.schema([pa.field("id", dtype, nullable=False), pa.field("name", pa.utf8())])
+    lance.write_dataset(schema.empty_table(), tmp_path / "t")
+    with pytest.raises(LanceTableError, match=problem):
+        set_up(newest(tmp_path / "t"), key="id", **choices)
+    assert newest(tmp_path / "t").version == 1
+
+
+def test_the_declared_key_has_the_order_of_the_names(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in ("a", "b")])
+    lance.write_dataset(schema.empty_table(), tmp_path / "t")
+    made = set_up(newest(tmp_path / "t"), key=["b", "a"], buckets=2)
+    assert details_of(made).spec() == Bucketed(column=1, buckets=2)
+    assert [field.name for field in made.manifest.schema.primary_key()] == ["b", "a"]

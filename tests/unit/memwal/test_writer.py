@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +18,12 @@ from lancelake.errors import (
     StorageUnavailableError,
     WriterFencedError,
 )
+from lancelake.format.memwal import names
 from lancelake.memwal import writer as writing
+from lancelake.memwal.memtable import MemTable
 from lancelake.memwal.region_files import RegionFiles
 from lancelake.memwal.view import Freshness
-from lancelake.memwal.writer import WriterOptions
+from lancelake.memwal.writer_options import WriterOptions
 from tests.support.failing_store import FailingCalls, Stop
 from tests.support.memwal_tables import INLINE, REGION, keys, new_table, rows, seen, writer
 
@@ -75,6 +78,24 @@ def test_a_replaced_writer_does_not_flush(base: Snapshot) -> None:
     with pytest.raises(WriterFencedError):
         old.close()
     assert _generations(base) == []
+
+
+def test_a_writer_that_is_replaced_during_its_replay_says_so(
+    base: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer(base).put(rows((3, "old")))
+    original = writing.replayed
+
+    def slow(files: RegionFiles, *args: Any, **options: Any) -> Iterator[MemTable]:
+        monkeypatch.setattr(writing, "replayed", original)
+        writer(base).close()
+        files.store.delete(names.wal_entry(REGION, files.positions()[0]))
+        yield from original(files, *args, **options)
+
+    monkeypatch.setattr(writing, "replayed", slow)
+    with pytest.raises(WriterFencedError):
+        writer(base)
+    assert seen(base)[3] == "old"
 
 
 def test_a_full_memtable_is_flushed(base: Snapshot) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import lancelake.pylance as lance
 from lancelake.pylance.blob import (
     Blob,
     BlobArray,
@@ -134,3 +136,56 @@ def test_a_column_of_bytes_is_gone_through_as_files() -> None:
 def test_a_column_of_files_is_made_of_bytes(wrong: Any) -> None:
     with pytest.raises(ValueError, match="Expected"):
         BlobColumn(wrong)
+
+
+@pytest.mark.parametrize(
+    ("position", "size", "has_uri"), [(3, None, True), (3, 0, True), (None, 2, True), (3, 2, False)]
+)
+def test_an_invalid_range_of_an_external_blob_is_not_written(
+    tmp_path: Path, position: int | None, size: int | None, has_uri: bool
+) -> None:
+    source = tmp_path / "source.bin"
+    source.write_bytes(b"0123456789")
+    storage = pa.StructArray.from_arrays(
+        [
+            pa.array([None if has_uri else b"x"], pa.large_binary()),
+            pa.array([source.as_uri() if has_uri else None], pa.utf8()),
+            pa.array([position], pa.uint64()),
+            pa.array([size], pa.uint64()),
+        ],
+        names=["data", "uri", "position", "size"],
+    )
+    rows = pa.table([pa.ExtensionArray.from_storage(lance.BlobType(), storage)], names=["blob"])
+    with pytest.raises(OSError, match="position and a size, which must be greater than zero"):
+        lance.write_dataset(
+            rows,
+            tmp_path / "t",
+            data_storage_version="2.2",
+            allow_external_blob_outside_bases=True,
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({}, "must set `data` or `uri`"),
+        ({"data": b"x", "uri": "file:///x"}, "both data and uri"),
+        ({"uri": "file:///x", "position": 3, "size": 0}, "greater than zero"),
+    ],
+)
+def test_problems_of_a_value_are_named_as_pylance_names_them(
+    arguments: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        lance.Blob(**arguments)
+
+
+def test_ranges_beyond_a_blob_are_refused(tmp_path: Path) -> None:
+    rows = pa.table([lance.blob_array([b"abc"])], schema=pa.schema([lance.blob_field("blob")]))
+    made = lance.write_dataset(rows, tmp_path / "t", data_storage_version="2.2")
+    with pytest.raises(ValueError, match=r"offset \+ length overflowed"):
+        made.read_blob_ranges("blob", [(0, 2**64 - 1, 2)], selector="indices")
+    with pytest.raises(ValueError, match="Blob range end 4 exceeds blob size 3"):
+        made.read_blob_ranges("blob", [(0, 0, 4)], selector="indices")
+    with pytest.raises(ValueError, match="io_buffer_size must be greater than 0"):
+        made.read_blobs("blob", indices=[0], io_buffer_size=0)

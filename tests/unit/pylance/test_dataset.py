@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 import os
-import pickle
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import lance as official
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import (
-    InvalidExpressionError,
     OutOfRangeError,
     RefNotFoundError,
     TableNotFoundError,
@@ -84,34 +80,6 @@ def test_version_that_is_not_there_is_refused(
         lance.dataset(root, version)
     with pytest.raises(error):
         lance.dataset(root).checkout_version(version)
-
-
-def test_other_versions_leave_the_open_one_alone(root: Path) -> None:
-    now = lance.dataset(root)
-    assert now.checkout_version(1).version == 1
-    assert now.version == 4
-
-
-def test_latest_version_is_that_of_the_line(root: Path) -> None:
-    assert lance.dataset(root, 1).latest_version == 4
-    assert lance.dataset(root, ("feat/x", 2)).latest_version == 3
-
-
-def test_dataset_moves_to_the_latest_version(tmp_path: Path) -> None:
-    official.write_dataset(pa.table({"a": [1]}), tmp_path / "t")
-    found = lance.dataset(tmp_path / "t")
-    official.write_dataset(pa.table({"a": [2]}), tmp_path / "t", mode="append")
-    assert found.count_rows() == 1
-    found.checkout_latest()
-    assert (found.version, found.count_rows()) == (2, 2)
-
-
-def test_versions_are_those_of_pylance(root: Path) -> None:
-    ours, theirs = lance.dataset(root).versions(), official.dataset(root).versions()
-    assert [v["version"] for v in ours] == [v["version"] for v in theirs]
-    assert [v["metadata"] for v in ours] == [v["metadata"] for v in theirs]
-    for mine, other in zip(ours, theirs, strict=True):
-        assert abs(mine["timestamp"] - other["timestamp"]) <= timedelta(microseconds=1)
 
 
 @pytest.mark.parametrize("zone", [None, UTC])
@@ -182,27 +150,6 @@ def test_relative_path_is_understood_once(root: Path, monkeypatch: pytest.Monkey
 def test_home_is_found(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(root.parent))
     assert lance.dataset(f"~/{root.name}").count_rows() == 5
-
-
-@pytest.mark.parametrize("version", [1, ("feat/x", None), "aside"])
-def test_dataset_survives_pickling(root: Path, version: Any) -> None:
-    found = lance.dataset(root, version, default_scan_options={"with_row_id": True})
-    again = pickle.loads(pickle.dumps(found))
-    assert (again.version, again.uri, again.schema) == (found.version, found.uri, found.schema)
-    assert_same_table(again.to_table(), found.to_table())
-
-
-def test_pickled_version_stays_when_the_table_moves_on(tmp_path: Path) -> None:
-    official.write_dataset(pa.table({"a": [1]}), tmp_path / "t")
-    data = pickle.dumps(lance.dataset(tmp_path / "t"))
-    official.write_dataset(pa.table({"a": [2]}), tmp_path / "t", mode="append")
-    assert pickle.loads(data).count_rows() == 1
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
-def test_copy_is_the_same_version(root: Path, copied: Any) -> None:
-    found = lance.dataset(root, 2)
-    assert_same_table(copied(found).to_table(), found.to_table())
 
 
 @pytest.mark.parametrize(
@@ -289,43 +236,6 @@ def test_row_that_is_not_there_is_out_of_range(ds: LanceDataset) -> None:
     assert isinstance(caught.value, OSError)
     with pytest.raises(OverflowError):
         ds.take([-1])
-
-
-@pytest.mark.parametrize("rows", [0, 1, 27])
-def test_sample_has_different_rows_of_the_table(ds: LanceDataset, table: Varied, rows: int) -> None:
-    keys = ds.sample(rows, columns=["key"])["key"].to_pylist()
-    assert len(keys) == len(set(keys)) == rows
-    assert set(keys) <= set(table.keys)
-
-
-def test_sample_may_keep_the_order_of_the_table(ds: LanceDataset) -> None:
-    keys = ds.sample(10, columns=["key"], randomize_order=False)["key"].to_pylist()
-    assert keys == sorted(keys)
-
-
-@pytest.mark.parametrize("rows", [28, -1])
-def test_sample_is_no_larger_than_the_table(ds: LanceDataset, rows: int) -> None:
-    with pytest.raises(ValueError, match="Sample larger than population or is negative"):
-        ds.sample(rows)
-
-
-@pytest.mark.parametrize(("rows", "found"), [(0, 0), (3, 3), (27, 27), (100, 27)])
-def test_head_has_the_first_rows(ds: LanceDataset, table: Varied, rows: int, found: int) -> None:
-    assert_same_table(ds.head(rows), table.rows.slice(0, found))
-
-
-def test_head_takes_what_a_scan_takes(ds: LanceDataset) -> None:
-    assert ds.head(2, columns=["key"], filter="key > 5").to_pydict() == {"key": [6, 7]}
-
-
-@pytest.mark.parametrize("filter", ["key < 10", pc.field("key") < 10])
-def test_rows_are_counted_by_filter(ds: LanceDataset, filter: Any) -> None:
-    assert ds.count_rows(filter) == ds.count_rows(filter=filter) == 7
-
-
-def test_wrong_filter_is_refused(ds: LanceDataset) -> None:
-    with pytest.raises(InvalidExpressionError, match="No field named nosuch"):
-        ds.count_rows("nosuch = 1")
 
 
 def test_transactions_are_those_of_pylance(root: Path) -> None:

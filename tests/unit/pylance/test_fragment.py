@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import lance as official
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError, OutOfRangeError
 from lancelake.pylance import LanceDataset, LanceFragment
+from lancelake.pylance.file import LanceFileReader
 from tests.support.compare import assert_same_table
 from tests.support.read_tables import Varied, varied
 
@@ -138,3 +141,34 @@ def test_fragment_that_is_not_there_is_refused(ds: LanceDataset) -> None:
 def test_partitions_are_not_offered(ds: LanceDataset) -> None:
     with pytest.raises(NotImplementedError):
         _ = ds.get_fragment(0).partition_expression
+
+
+@pytest.mark.parametrize("rows", [pd.DataFrame([]), pd.DataFrame([{}])])
+def test_a_fragment_without_rows_or_columns_is_an_os_error(tmp_path: Path, rows: Any) -> None:
+    with pytest.raises(OSError):  # the class is what pylance's programs catch
+        LanceFragment.create(tmp_path / "t", rows)
+
+
+def test_columns_of_row_ids_cannot_be_updated(tmp_path: Path) -> None:
+    made = lance.write_dataset(pa.table({"a": [1]}), tmp_path / "t")
+    rows = pa.table({"_rowid": pa.array([0], pa.uint64()), "_rowaddr": pa.array([5], pa.uint64())})
+    with pytest.raises(ValueError, match="_rowaddr is a metadata column and cannot be updated"):
+        made.get_fragment(0).update_columns(rows)
+
+
+def _num_pages(folder: Path, **options: Any) -> int:
+    schema = pa.schema([("a", pa.int64())])
+    batches = [pa.record_batch([pa.array([i, i + 1])], schema=schema) for i in range(2)]
+    reader = pa.RecordBatchReader.from_batches(schema, batches)
+    made = lance.write_dataset(reader, folder, data_storage_version="2.0", **options)
+    (file,) = made.get_fragments()[0].data_files()
+    opened = LanceFileReader(str(folder / "data" / file.path))
+    return len(opened.metadata().columns[0].pages)
+
+
+def test_sizes_of_pages_are_chosen(tmp_path: Path) -> None:
+    assert _num_pages(tmp_path / "default") == 1
+    assert _num_pages(tmp_path / "split", max_page_bytes=1) == 4
+    assert _num_pages(tmp_path / "uncached", data_cache_bytes=1) == 2
+    with pytest.raises(OSError, match="max_page_bytes must be greater than 0, got 0"):
+        _num_pages(tmp_path / "none", max_page_bytes=0)

@@ -59,6 +59,7 @@ def test_a_shard_writer_writes_deletes_and_reads(tmp_path: Path) -> None:
         assert (w.shard_id, w.stats()["put_count"], w.stats()["wal_flush_count"]) == (BUCKET, 2, 2)
     with pytest.raises(OSError, match="closed"):
         w.put(rows((1, "x")))
+    assert (w.stats()["put_count"], w.memtable_stats()["row_count"]) == (2, 0)
 
 
 def test_scans_of_snapshots_leave_merged_generations_out(tmp_path: Path) -> None:
@@ -110,9 +111,9 @@ def test_a_sharding_spec_is_evaluated(tmp_path: Path) -> None:
     batch = pa.record_batch({"id": [1, 2, 3]})
     found = lance.evaluate_sharding_spec(batch, lance.ShardingSpec(1, [field]), ds.lance_schema)
     assert found.to_pydict() == {"bucket": [4, 4, 3]}
-    plain = lance.ShardingSpec(1, [lance.ShardingField("bucket", [0], "identity")])
+    plain = lance.ShardingSpec(1, [lance.ShardingField("own_name", [0], "identity")])
     found = lance.evaluate_sharding_spec(batch, plain, ds.lance_schema)
-    assert found.column(0).to_pylist() == [1, 2, 3]
+    assert found.to_pydict() == {"own_name": [1, 2, 3]}
     with pytest.raises(TypeError, match="RecordBatch"):
         lance.evaluate_sharding_spec(batch.to_pylist(), plain, ds.lance_schema)
 

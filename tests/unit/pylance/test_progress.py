@@ -93,3 +93,16 @@ def test_the_fraction_of_an_index_build(
     completed: int | None, total: int | None, fraction: float | None
 ) -> None:
     assert IndexProgress("progress", "train", completed, total).fraction == fraction
+
+
+def test_a_file_whose_rows_fail_was_begun_as_that_of_its_fragment(tmp_path: Path) -> None:
+    def rows() -> Any:
+        yield ROWS.to_batches()[0]
+        raise RuntimeError("broken source")
+
+    notes = Notes()
+    reader = pa.RecordBatchReader.from_batches(ROWS.schema, rows())
+    with pytest.raises(Exception, match="broken source"):
+        LanceFragment.create(tmp_path / "t", reader, fragment_id=7, progress=notes)
+    assert [fragment.id for fragment in notes.begun] == [7]
+    assert notes.completed == []

@@ -245,8 +245,9 @@ def test_a_text_needs_an_indexed_column(tmp_table: str) -> None:
 def test_a_phrase_needs_positions(tmp_table: str) -> None:
     table = lance.write_dataset(pa.table({"t": ["quick fox"]}), tmp_table)
     table.create_scalar_index("t", "INVERTED")
-    with pytest.raises(ValueError, match="with_position"):
-        table.to_table(full_text_query=PhraseQuery("quick fox", "t"))
+    for text in ("quick fox", "fox", "absent words", "the"):
+        with pytest.raises(ValueError, match="with_position"):
+            table.to_table(full_text_query=PhraseQuery(text, "t"))
 
 
 def test_deleted_rows_are_not_searched(ds: lance.LanceDataset) -> None:
@@ -287,8 +288,10 @@ def test_a_damaged_file_is_reported_with_its_index(
         path.unlink()
     else:
         path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(DamagedIndexError, match="t_idx"):
+    with pytest.raises(DamagedIndexError, match="t_idx") as raised:
         lance.dataset(ds.uri).to_table(full_text_query="fox")
+    assert str(raised.value).count("cannot be searched") == 1
+    assert "Build the index again" in str(raised.value)
 
 
 @pytest.mark.parametrize("kind", ["NGRAM", "INVERTED"])

@@ -268,8 +268,12 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     table.create_index("v", "IVF_FLAT", num_partitions=2)
     (path,) = (tmp_path / "t.lance" / "_indices").glob("*/auxiliary.idx")
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(DamagedIndexError, match="index 'v_idx' cannot be searched"):
-        ids(lance.dataset(table.uri), QUERIES[0])
+    damaged = lance.dataset(table.uri)
+    with pytest.raises(
+        DamagedIndexError, match=r"index 'v_idx' cannot be searched.*use_index=False"
+    ):
+        ids(damaged, QUERIES[0])
+    assert ids(damaged, QUERIES[0], use_index=False)
 
 
 @pytest.mark.parametrize(

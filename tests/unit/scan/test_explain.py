@@ -32,3 +32,13 @@ def test_each_fragment_is_named_when_asked_for(source: Snapshot) -> None:
 
 def test_scan_without_columns_says_so(source: Snapshot) -> None:
     assert "(no columns)" in explain(plan(source, ScanRequest(columns=())))
+
+
+def test_columns_read_after_the_filter_are_a_step_of_their_own(source: Snapshot) -> None:
+    request = ScanRequest(columns=("a", "key"), filter="key > 3", late_materialization=True)
+    text = explain(plan(source, request))
+    assert "LanceRead: projection=[a], source=stream\n" in text
+    assert "projection=[key]\n" in text
+    early = explain(plan(source, ScanRequest(columns=("a", "key"), filter="key > 3")))
+    assert "source=stream" not in early
+    assert "projection=[a, key]\n" in early

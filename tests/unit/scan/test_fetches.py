@@ -1,4 +1,4 @@
-"""How single rows are cut into fetches."""
+"""Fetches of single rows."""
 
 from __future__ import annotations
 

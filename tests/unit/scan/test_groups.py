@@ -12,7 +12,7 @@ from lancelake.errors import CorruptTableError
 from lancelake.format import layout
 from lancelake.scan import groups
 from lancelake.scan.execute import count, execute, kept_offsets
-from lancelake.scan.groups import count_group, execute_group, grouped, kept_offsets_of
+from lancelake.scan.groups import count_group, execute_group, grouped, kept_offsets_of, packed
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
@@ -98,6 +98,19 @@ def test_tasks_of_some_rows_or_with_ranks_are_on_their_own(
     dataset: lance.LanceDataset, request_: ScanRequest
 ) -> None:
     assert all(len(group) == 1 for group in grouped(tasks(dataset, request_)[1:]))
+
+
+@pytest.mark.parametrize(
+    ("most_rows", "most_tasks", "sizes"),
+    [(1000, 5, [5, 5, 2]), (35, 100, [3, 3, 3, 3]), (5, 100, [1] * 12), (120, 12, [12])],
+)
+def test_packed_groups_are_bounded_by_rows_and_tasks(
+    dataset: lance.LanceDataset, most_rows: int, most_tasks: int, sizes: list[int]
+) -> None:
+    every = tasks(dataset, ScanRequest())
+    found = list(packed(every, lambda _: 10, most_rows=most_rows, most_tasks=most_tasks))
+    assert [len(group) for group in found] == sizes
+    assert [task for group in found for task in group] == list(every)
 
 
 def test_few_fragments_are_on_their_own(dataset: lance.LanceDataset) -> None:

@@ -8,7 +8,7 @@ import pytest
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FieldId, FragmentId
-from lancelake.scan.row_width import column_widths, row_bytes
+from lancelake.scan.row_width import column_widths, row_bytes, stored_bytes
 
 SCHEMA = from_arrow(
     pa.schema(
@@ -65,3 +65,25 @@ def test_width_is_guessed_where_the_manifest_does_not_tell(
 def test_column_of_no_file_has_no_width() -> None:
     bare = Fragment(id=FragmentId(0), files=(), physical_rows=5)
     assert row_bytes(bare, column_widths(SCHEMA), SCHEMA) == 0
+
+
+def stored(columns: tuple[str, ...], *, rows: int | None = 100, size: int | None = 10_000) -> float:
+    made = fragment(rows=rows, size=size)
+    return stored_bytes(made, column_widths(SCHEMA), SCHEMA.select(columns))
+
+
+@pytest.mark.parametrize("columns", [(), ("i",), ("i", "v"), ("i", "v", "s", "st")])
+def test_columns_of_a_file_that_is_not_compressed_are_stored_as_wide_as_they_are(
+    columns: tuple[str, ...],
+) -> None:
+    assert stored(columns, size=20_000) == width(columns, size=20_000)
+
+
+def test_a_compressed_file_is_shared_in_the_ratio_of_widths() -> None:
+    # 57 bytes a row are stored; i has 8, v 64, st.x 2, and s and st.b are taken as 20 each.
+    parts = [stored((name,), size=5_700) for name in ("i", "v", "s", "st")]
+    assert parts == pytest.approx([4, 32, 10, 11])
+
+
+def test_stored_width_is_guessed_where_the_manifest_does_not_tell() -> None:
+    assert stored(("i", "s"), rows=None) == width(("i", "s"), rows=None)

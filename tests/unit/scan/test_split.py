@@ -64,3 +64,24 @@ def test_the_size_of_a_plan_is_that_of_the_columns_it_returns(tmp_path: Path) ->
     assert (found.rows, found.bytes) == (100, 800)
     limited = plan_size(plan(source, ScanRequest(columns=("id",), limit=40)))
     assert (limited.rows, limited.bytes) == (40, 320)
+
+
+def test_the_size_of_compressed_files_is_shared_by_their_columns(tmp_path: Path) -> None:
+    rows = 20_000
+    table = pa.table({"one": pa.array([1] * rows), "two": pa.array([2] * rows)})
+    lancelake.write_dataset(table, tmp_path / "t.lance", data_storage_version="2.1")
+    source = open_snapshot(Location.parse(tmp_path / "t.lance"), Latest())
+    (fragment,) = source.manifest.fragments
+    size = fragment.files[0].file_size_bytes
+    assert size is not None and size < 8 * rows
+    found = plan_size(plan(source, ScanRequest(columns=("one",))))
+    assert found.bytes == pytest.approx(size / 2)
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(1, 5), (2, 6), (3, 6), (4, 8), (8, 8)])
+def test_partitions_occupy_all_cores_until_the_end(
+    tmp_path: Path, cores: int, expected: int
+) -> None:
+    found = planned(tmp_path, 1_000_000, 2_000_000)
+    limits = SplitLimits(cores=cores, max_bytes=5 << 19)
+    assert len(split(found, limits)) == expected  # type: ignore[arg-type]

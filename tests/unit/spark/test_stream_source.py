@@ -1,4 +1,4 @@
-"""How far a batch of a stream goes, without Spark."""
+"""Limits of the batches of a stream, without Spark."""
 
 from __future__ import annotations
 

@@ -40,6 +40,22 @@ def test_a_store_waits_again_afterwards(synced: list[int], tmp_path: Path) -> No
     assert synced
 
 
+def test_each_new_folder_is_synced_into_its_parent(synced: list[int], tmp_path: Path) -> None:
+    disk_sync.make_folder(str(tmp_path / "a" / "b"))
+    assert (tmp_path / "a" / "b").is_dir()
+    assert len(synced) == 2
+    disk_sync.make_folder(str(tmp_path / "a" / "b"))
+    assert len(synced) == 2
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    with pytest.raises(NotADirectoryError):
+        disk_sync.make_folder(str(tmp_path / "a"))
+    with pytest.raises(NotADirectoryError):
+        disk_sync.sync_folder(tmp_path / "a")
+
+
 @pytest.mark.parametrize(("value", "waits"), [("off", "False"), ("on", "True")])
 def test_the_environment_decides(value: str, waits: str) -> None:
     done = subprocess.run(

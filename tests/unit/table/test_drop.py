@@ -30,6 +30,22 @@ def test_nothing_is_left_of_a_table(uri: str) -> None:
     assert not Path(uri).exists()
 
 
+@pytest.mark.parametrize("name", ["_versions/1.manifest", "_versions/README", "data/0.lance"])
+def test_files_of_someone_else_stay(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "folder" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"irreplaceable")
+    with pytest.raises(ValueError, match="no readable Lance manifest"):
+        lance.LanceDataset.drop(tmp_path / "folder")
+    assert path.read_bytes() == b"irreplaceable"
+
+
+def test_a_table_with_a_damaged_version_can_be_dropped(uri: str) -> None:
+    max(Path(uri, "_versions").glob("*.manifest")).write_bytes(b"damaged")
+    lance.LanceDataset.drop(uri)
+    assert not Path(uri).exists()
+
+
 def test_unfinished_files_go_with_a_table(uri: str) -> None:
     Path(uri, "_versions", "17.manifest#1").write_bytes(b"half")
     lance.LanceDataset.drop(uri)

@@ -12,10 +12,11 @@ from lancelake.clock import SystemIds
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.engine.local import LocalEngine
-from lancelake.errors import SchemaMismatchError
+from lancelake.errors import SchemaMismatchError, UnsupportedError
 from lancelake.expr.predicate import predicate
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.file_version import FileVersion
+from lancelake.pylance import LanceOperation
 from lancelake.storage.location import Location
 from lancelake.table.idempotent import OnceOnly
 from lancelake.table.planned_write import (
@@ -114,3 +115,19 @@ def test_other_columns_need_a_new_or_a_wider_schema(base: Snapshot, place: Locat
 def test_an_append_of_nothing_makes_no_version(base: Snapshot, place: Location) -> None:
     plan = plan_rows(base, place, _rows().schema, PlanOptions())
     assert commit_write(plan, ()) is base
+
+
+def test_types_that_only_newer_releases_read_are_appended_to_a_table_that_has_them(
+    place: Location,
+) -> None:
+    schema = pa.schema([("i", pa.int64()), ("at", pa.timestamp("us", "+01:00"))])
+    made = lancelake.LanceDataset.commit(place.uri, LanceOperation.Overwrite(schema, []))
+    rows = pa.table({"i": [1], "at": [0]}).cast(schema)
+    assert _values(_write(made._snapshot, place, rows, PlanOptions())) == [1]
+
+
+def test_a_column_that_cannot_be_stored_is_not_added(base: Snapshot, place: Location) -> None:
+    wider = _rows(3).append_column("at", pa.nulls(1, pa.timestamp("us", "+01:00")))
+    with pytest.raises(UnsupportedError, match="column at"):
+        plan_rows(base, place, wider.schema, PlanOptions(merges_schema=True))
+    assert lancelake.dataset(place.uri).latest_version == base.version

@@ -45,8 +45,9 @@ def head(
     request = ScanRequest(
         columns=column_names(columns),
         filter=filter,
-        limit=rows or None,
+        # One more, to know whether there are more.
+        limit=rows + 1 if rows else None,
         use_scalar_index=not no_index,
     )
     with run(plan(snapshot, request)) as found:
-        print_stream(found, found.schema, snapshot, output, 0)
+        print_stream(found, found.schema, snapshot, output, rows)

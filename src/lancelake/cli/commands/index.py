@@ -27,7 +27,7 @@ from lancelake.cli.options import (
     location,
     subcommands,
 )
-from lancelake.cli.recall_view import print_recall, probe_counts, recall_picture
+from lancelake.cli.recall_view import print_recall, probe_counts, recall_picture, svg_file
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.cli.tables import Listing, TextColumn, cut, right
 from lancelake.clock import SystemIds
@@ -75,7 +75,7 @@ Kind = Annotated[
         "-k",
         metavar="KIND",
         help="BTREE, BITMAP, LABEL_LIST, ZONEMAP, BLOOMFILTER, NGRAM, INVERTED, IVF_FLAT, IVF_SQ, "
-        "IVF_PQ, IVF_HNSW_FLAT, IVF_HNSW_SQ or IVF_HNSW_PQ.",
+        "IVF_PQ, IVF_RQ, IVF_HNSW_FLAT, IVF_HNSW_SQ or IVF_HNSW_PQ.",
     ),
 ]
 NewName = Annotated[
@@ -241,6 +241,7 @@ def recall_command(
             "--plot",
             metavar="FILE.svg",
             show_default=False,
+            callback=svg_file,
             help="Write recall against latency as a picture.",
         ),
     ] = None,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -15,6 +14,7 @@ from lancelake.cli.console import OutputFormat
 from lancelake.cli.job_bar import job_bar
 from lancelake.cli.options import Branch, Message, Output, StorageOptions, Uri, location
 from lancelake.cli.report import report, version_body, version_rows
+from lancelake.table.describe.maintenance import optimize_document
 from lancelake.table.optimize import OptimizeRun, OptimizeSummary, optimize
 from lancelake.table.publish import CommitChoices
 
@@ -42,26 +42,8 @@ def optimize_command(
     with job_bar("task") as step:
         run = OptimizeRun(choices=CommitChoices(message=message), progress=step)
         summary = optimize(base, dry_run=dry_run, run=run)
-    report(output, _document(summary), _rows(summary))
-
-
-def _document(summary: OptimizeSummary) -> dict[str, Any]:  # JSON
-    compaction, cleanup = summary.compaction, summary.cleanup
-    return {
-        **version_body(summary.snapshot),
-        "dry_run": summary.is_dry_run,
-        "compaction": None if compaction is None else asdict(compaction),
-        "indices": list(summary.indices),
-        "cleanup": None
-        if cleanup is None
-        else {
-            "versions": list(cleanup.versions),
-            "files": cleanup.files_removed,
-            "bytes": cleanup.bytes_removed,
-        },
-        "skipped": list(summary.skipped),
-        "conflict": summary.conflict,
-    }
+    document = {**version_body(summary.snapshot), **optimize_document(summary)}
+    report(output, document, _rows(summary))
 
 
 def _rows(summary: OptimizeSummary) -> Iterator[tuple[str, Text]]:

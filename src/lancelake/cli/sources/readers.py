@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -78,19 +78,34 @@ def open_file(
 ) -> OpenedFile:
     """Open a file; text columns in `types` get theirs from there."""
     with FileErrors(file):
-        match kind:
-            case SourceFormat.PARQUET:
-                return _open_parquet(file)
-            case SourceFormat.CSV:
-                return _open_csv(file, types, delimiter)
-            case SourceFormat.TSV:
-                return _open_csv(file, types, delimiter or "\t")
-            case SourceFormat.JSONL | SourceFormat.JSON:
-                return _open_json(file, types)
-            case SourceFormat.ARROW:
-                return _open_arrow(file)
-            case _:
-                assert_never(kind)
+        opened = _opened(file, kind, types, delimiter)
+        _ensure_readable_names(opened.schema)
+        return opened
+
+
+def _opened(
+    file: SourceFile, kind: SourceFormat, types: pa.Schema | None, delimiter: str | None
+) -> OpenedFile:
+    match kind:
+        case SourceFormat.PARQUET:
+            return _open_parquet(file)
+        case SourceFormat.CSV:
+            return _open_csv(file, types, delimiter)
+        case SourceFormat.TSV:
+            return _open_csv(file, types, delimiter or "\t")
+        case SourceFormat.JSONL | SourceFormat.JSON:
+            return _open_json(file, types)
+        case SourceFormat.ARROW:
+            return _open_arrow(file)
+        case _:
+            assert_never(kind)
+
+
+def _ensure_readable_names(columns: Iterable[pa.Field]) -> None:
+    """Read the name of every column and member; one that is not UTF-8 raises UnicodeDecodeError."""
+    for column in columns:
+        if column.name and isinstance(column.type, pa.StructType):
+            _ensure_readable_names(column.type)
 
 
 def _open_parquet(file: SourceFile) -> OpenedFile:
@@ -117,7 +132,8 @@ def _open_csv(file: SourceFile, types: pa.Schema | None, delimiter: str | None) 
             stream,
             read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
             parse_options=csv.ParseOptions(delimiter=_character(delimiter or ",")),
-            convert_options=csv.ConvertOptions(column_types=known),
+            # Writing checks text; a check here would turn a column with invalid text to binary.
+            convert_options=csv.ConvertOptions(column_types=known, check_utf8=False),
         )
     except pa.ArrowInvalid as error:
         if delimiter is None and _ONE_COLUMN in str(error):
@@ -249,5 +265,8 @@ class FileErrors:
         if isinstance(error, pa.ArrowException):
             msg = f"{self._name} cannot be read: {error}"
             raise InvalidRequestError(msg, action="Correct the file, or the --format.") from error
+        if isinstance(error, UnicodeDecodeError):
+            msg = f"{self._name} has a column whose name is not UTF-8: {error.object!r}"
+            raise InvalidRequestError(msg, action="Rename the column.") from error
         if isinstance(error, OSError):
             raise StorageError(f"{self._name} cannot be read: {error}") from error

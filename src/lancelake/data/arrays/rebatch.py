@@ -44,14 +44,16 @@ def joined_up_to(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Re
         yield pa.concat_batches(held) if len(held) > 1 else held[0]
 
 
-def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches, because each batch has a fixed cost in the codec."""
+def gathered(
+    batches: Iterable[pa.RecordBatch], least_bytes: int = LEAST_BYTES
+) -> Iterator[pa.RecordBatch]:
+    """Join batches smaller than this, because each batch has a fixed cost in the codec."""
     held: list[pa.RecordBatch] = []
     held_bytes = 0
     for batch in batches:
         held.append(batch)
         held_bytes += batch.nbytes
-        if held_bytes >= LEAST_BYTES:
+        if held_bytes >= least_bytes:
             yield pa.concat_batches(held) if len(held) > 1 else batch
             held, held_bytes = [], 0
     if held:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancelake.data import durable
 from lancelake.data.codec.address import CodecAddress, writing
 from lancelake.data.codec.official import file_session
 from lancelake.data.file_schema import PREPARED_BLOB
@@ -19,6 +18,7 @@ from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.blobs import BlobKind, side_file
 from lancelake.format.column_path import quote_segment
 from lancelake.format.schema import Field
+from lancelake.storage import disk_sync
 from lancelake.storage.table_files import FileAt
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class BlobFiles:
         has_data = _mask(data.is_valid()) & ~is_null
         is_external = _mask(uris.is_valid()) & ~is_null
         self._ensure_allowed(column, has_data, is_external, is_null)
+        _ensure_ranges(column, values, is_external)
         limits = BlobLimits.of(column)
         sizes = _numbers(pc.binary_length(data))
         is_dedicated = has_data & (sizes > limits.dedicated)
@@ -105,7 +106,7 @@ class BlobFiles:
         for file in files:
             file.arrived()
         if files and files[0].is_in_place:
-            durable.sync_folder(Path(files[0].uri).parent)
+            disk_sync.sync_folder(Path(files[0].uri).parent)
 
     def _dedicated(self, value: bytes) -> int:
         """Write a blob into its own file and return the file's id."""
@@ -165,6 +166,21 @@ class BlobFiles:
             msg = f"a blob of column {where} is stored outside of the table"
             action = "Write its bytes, or pass allow_external_blob_outside_bases=True."
             raise InvalidRequestError(msg, column=where, action=action)
+
+
+def _ensure_ranges(column: Field, values: pa.StructArray, is_external: Mask) -> None:
+    """Refuse incomplete and empty ranges, and ranges of blobs that are no objects elsewhere."""
+    begins, ends = (_mask(values.field(name).is_valid()) for name in ("position", "size"))
+    is_whole = ~begins & ~ends
+    is_range = is_external & begins & ends & (_numbers(values.field("size")) > 0)
+    is_null = _mask(values.is_null())
+    if not (is_null | is_whole | is_range).all():
+        where = quote_segment(column.name)
+        msg = (
+            f"a range of a blob of column {where} must have a uri, and both a position and a size, "
+            "which must be greater than zero"
+        )
+        raise SchemaMismatchError(msg, path=where)
 
 
 def _limit(column: Field, name: str, default: int) -> int:

@@ -25,6 +25,9 @@ _GAP_BYTES = 64 << 10
 _MOST_AT_ONCE = 8 << 20
 _THREADS = 4
 
+# Positions and sizes have 64 bits.
+_MOST_BYTES = 2**64 - 1
+
 Group = list[tuple[int, "StoredBlob"]]
 Numbers = npt.NDArray[np.uint64]
 
@@ -37,6 +40,11 @@ class StoredBlob:
     position: int
     length: int | None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the blob is a whole file."""
+        return not self.position and not self.length
+
     @computed_once
     def size(self) -> int:
         """Size of the blob, from the store if the table does not state it."""
@@ -47,8 +55,11 @@ class StoredBlob:
     def part(self, start: int, length: int) -> StoredBlob:
         """Return the location of a part of the blob."""
         end = start + length
+        if end > _MOST_BYTES:
+            msg = f"Blob range offset + length overflowed: offset={start}, length={length}"
+            raise InvalidRequestError(msg, start=start, length=length)
         if start < 0 or length < 0 or end > self.size:
-            msg = f"StoredBlob range end {end} exceeds blob size {self.size}"
+            msg = f"Blob range end {end} exceeds blob size {self.size}"
             raise InvalidRequestError(msg, start=start, length=length)
         return StoredBlob(self.place, self.position + start, length)
 

@@ -96,11 +96,12 @@ def _references(descriptors: pa.StructArray, found: _Found) -> pa.StructArray:
     pairs = list(zip(found, is_outside, strict=True))
     data = read_all([None if outside else blob for blob, outside in pairs])
     places = [blob if outside else None for blob, outside in pairs]
+    ranges = [None if b is None or b.is_whole else (b.position, b.length or 0) for b in places]
     members = [
         pa.array(data, pa.large_binary()),
         pa.array(_uris(descriptors, places), pa.string()),
-        pa.array([None if b is None else b.position for b in places], pa.uint64()),
-        pa.array([None if b is None else b.length or 0 for b in places], pa.uint64()),
+        pa.array([None if r is None else r[0] for r in ranges], pa.uint64()),
+        pa.array([None if r is None else r[1] for r in ranges], pa.uint64()),
     ]
     mask = pa.array([blob is None for blob in found])
     return pa.StructArray.from_arrays(members, fields=list(BLOB_VALUE), mask=mask)

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lancelake.data import durable
 from lancelake.data.codec import spool
 from lancelake.errors import (
     InternalError,
@@ -16,6 +15,7 @@ from lancelake.errors import (
     StorageError,
     UnsupportedError,
 )
+from lancelake.storage import disk_sync
 from lancelake.storage.failures import DiskErrors
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
@@ -39,7 +39,7 @@ class CodecAddress:
             case "file":
                 path = Path(local_path(place.root, place.path))
                 with DiskErrors(place.path, writes=True):
-                    durable.make_folder(path.parent)
+                    disk_sync.make_folder(str(path.parent))
                 return CodecAddress(place=place, local=path)
             case "memory":
                 return CodecAddress(place=place, local=spool.fresh_path())
@@ -67,7 +67,7 @@ class CodecAddress:
             return
         if self.is_in_place:
             with DiskErrors(self.place.path, writes=True):
-                durable.sync_file(self.local)
+                disk_sync.sync_file(self.local)
             return
         store = open_store(Location.parse(self.local.parent))
         source = ObjectChunks(store=store, path=self.local.name)

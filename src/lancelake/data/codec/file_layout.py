@@ -9,7 +9,6 @@ from enum import Enum
 from operator import attrgetter
 
 from lancelake.errors import CorruptTableError
-from lancelake.format.column_path import quoted_name
 from lancelake.format.file_version import FileVersion
 from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.format.schema import BLOB_KEY, Field
@@ -137,11 +136,6 @@ def decode(
 
 def _is_list(node: Field) -> bool:
     return node.logical_type.split(".")[0] in _LISTS
-
-
-def quoted_path(segments: tuple[str, ...]) -> str:
-    """Format a path for the codec, which does not accept empty segments."""
-    return ".".join(map(quoted_name, segments))
 
 
 def kind_of(field: Field) -> ColumnKind:

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lancelake.data import durable
 from lancelake.data.codec.address import CodecAddress, writing
 from lancelake.data.codec.official import file_writer
 from lancelake.data.codec.readers import CodecReader, explained, open_reader
 from lancelake.errors import CorruptTableError
+from lancelake.format.computed_once import computed_once
 from lancelake.format.index_meta import IndexFile
+from lancelake.storage import disk_sync
+from lancelake.storage.audit import report_created
+from lancelake.storage.io_meter import count_written
 from lancelake.storage.table_files import FileAt
 
 FILE_VERSION = "2.0"
@@ -26,11 +29,16 @@ _PAGE_BYTES = 8 << 20
 _MAX_DIGITS = 9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SegmentFolder:
     """The folder of one index segment."""
 
     place: FileAt
+
+    @computed_once
+    def uri(self) -> str:
+        """URI of the folder."""
+        return self.place.uri
 
     def file(self, name: str) -> FileAt:
         """Location of a file of the segment."""
@@ -50,22 +58,25 @@ class IndexFileReader:
 
     def __init__(self, place: FileAt) -> None:
         self._place = place
-        self._facts = self._reader().facts()
+        self._num_rows = self._reader().num_rows()
+        self._schema: pa.Schema | None = None
 
     @property
     def num_rows(self) -> int:
         """Row count of the file."""
-        return self._facts.rows
+        return self._num_rows
 
     @property
     def schema(self) -> pa.Schema:
         """Columns of the file."""
-        return self._facts.schema
+        if self._schema is None:
+            self._schema = self._reader().facts().schema
+        return self._schema
 
     @property
     def metadata(self) -> dict[str, str]:
         """Metadata of the schema."""
-        found = self._facts.schema.metadata or {}
+        found = self.schema.metadata or {}
         return {key.decode(): value.decode() for key, value in found.items()}
 
     def buffer(self, metadata_key: str) -> bytes | None:
@@ -89,12 +100,9 @@ class IndexFileReader:
     ) -> pa.Table:
         """Return consecutive rows."""
         stop = self.num_rows if stop is None else min(stop, self.num_rows)
-        names = None if columns is None else tuple(columns)
-        schema = self._selected(names)
         if stop <= start:
-            return schema.empty_table()
-        batches = self.batches(start, stop, columns=columns)
-        return pa.Table.from_batches(batches, schema=schema)
+            return self._selected(None if columns is None else tuple(columns)).empty_table()
+        return pa.Table.from_batches(self.batches(start, stop, columns=columns))
 
     def batches(
         self,
@@ -109,12 +117,15 @@ class IndexFileReader:
         names = None if columns is None else tuple(columns)
         if stop <= start:
             return
-        schema = self._selected(names)
         with explained(self._place.path):
             reader = self._reader(names)
             stream = reader.read_range(
                 start, stop - start, batch_rows=batch_rows, readahead=_READAHEAD
             )
+            if names is None and self._schema is None:
+                # To ask the codec for it takes as long as reading a page.
+                self._schema = stream.schema
+            schema = stream.schema.remove_metadata()
             for batch in stream:
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
@@ -130,13 +141,13 @@ class IndexFileReader:
 
     def require(self, *names: str) -> None:
         """Raise for a file without one of these columns."""
-        missing = [name for name in names if name not in self._facts.schema.names]
+        missing = [name for name in names if name not in self.schema.names]
         if missing:
             msg = f"index file {self._place.path} has no column {missing[0]}"
             raise CorruptTableError(msg, path=self._place.path)
 
     def _selected(self, names: tuple[str, ...] | None) -> pa.Schema:
-        plain = self._facts.schema.remove_metadata()
+        plain = self.schema.remove_metadata()
         return plain if names is None else pa.schema([plain.field(name) for name in names])
 
     def _reader(self, columns: tuple[str, ...] | None = None) -> CodecReader:
@@ -152,7 +163,8 @@ class IndexFileWriter:
         self._schema = schema
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
-        self._address = CodecAddress.of(folder.file(name))
+        self._place = folder.file(name)
+        self._address = CodecAddress.of(self._place)
         with writing(name):
             self._codec = file_writer(
                 self._address.uri,
@@ -194,5 +206,8 @@ class IndexFileWriter:
             self._codec.close()
         self._address.arrived()
         if self._address.is_in_place:
-            durable.sync_folder(Path(self._address.uri).parent)
-        return IndexFile(path=self._name, size_bytes=int(self._codec.size_bytes or 0))
+            disk_sync.sync_folder(Path(self._address.uri).parent)
+        size = int(self._codec.size_bytes or 0)
+        count_written(self._place.root, size)
+        report_created(self._place.root, self._place.path)
+        return IndexFile(path=self._name, size_bytes=size)

@@ -12,8 +12,9 @@ from lancelake.data.byte_source import StoreSource
 from lancelake.data.codec import file_layout
 from lancelake.data.codec.column_gaps import layout_with_gaps
 from lancelake.data.codec.container import Container, open_container
-from lancelake.data.codec.file_layout import FileLayout, PhysicalColumn, quoted_path
+from lancelake.data.codec.file_layout import FileLayout, PhysicalColumn
 from lancelake.data.codec.page_seams import SeamedColumns, page_seams
+from lancelake.data.codec.plain_vectors import PlainPages, PlainVectors, plain_pages, row_width
 from lancelake.data.codec.read_groups import read_groups
 from lancelake.data.codec.readers import CodecReader, explained, open_reader
 from lancelake.data.codec.transplanted import TransplantedColumns
@@ -24,6 +25,7 @@ from lancelake.data.recently_used import RecentlyUsed
 from lancelake.errors import CorruptTableError
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import described
+from lancelake.format.column_path import quoted_path
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile
 from lancelake.format.ids import FieldId
@@ -43,6 +45,7 @@ _FileKey = tuple[int, int, tuple[FieldId, ...], tuple[int, ...]]
 _layouts: RecentlyUsed[tuple[bytes, FileVersion], FileLayout] = RecentlyUsed(_CACHED)
 _known: RecentlyUsed[FileAt, FileLayout] = RecentlyUsed(_FILES)
 _seams: RecentlyUsed[tuple[FileAt, tuple[int, ...]], tuple[int, ...]] = RecentlyUsed(_FILES)
+_pages: RecentlyUsed[tuple[FileAt, int], PlainPages | None] = RecentlyUsed(_FILES)
 _wanted: RecentlyUsed[int, WantedColumns] = RecentlyUsed(_CACHED)
 _found: RecentlyUsed[_FileKey, FoundColumns] = RecentlyUsed(_CACHED)
 
@@ -108,7 +111,25 @@ def open_lance_columns(
     if reader is None or found.names != wanted.names:
         reader = open_reader(place, found.names or None)
     plain = LanceFile(wanted.schema, place, reader, found.shapes, found.may_be_same)
+    if place.root.scheme == "file" and row_width(_only_type(wanted.schema)) is not None:
+        (column,) = found.columns.values()
+        return (_plain_vectors(plain, place, reader, column.index),)
     return (_seamed(plain, place, found.with_seams),)
+
+
+def _only_type(schema: pa.Schema) -> pa.DataType:
+    return schema.field(0).type if len(schema) == 1 else pa.null()
+
+
+def _plain_vectors(
+    decoded: LanceFile, place: FileAt, codec: CodecReader, index: int
+) -> PlainVectors:
+    dtype = decoded.schema.field(0).type
+
+    def pages() -> PlainPages | None:
+        return _pages.get((place, index), lambda: plain_pages(_container(place), index, dtype))
+
+    return PlainVectors(decoded=decoded, codec=codec, place=place, pages=pages)
 
 
 def _open_groups(

@@ -50,6 +50,10 @@ class _Library:
                 self._user = os.getpid()
         return self._package
 
+    def is_loaded(self) -> bool:
+        """Whether this process has used the library."""
+        return self._user == os.getpid() and f"{self._package}.{_EXTENSION}" in sys.modules
+
     def prepare_fork(self) -> None:
         """Create the file that children share for their copy; the first that needs it fills it."""
         if self._user == os.getpid() and self._for_children is None:
@@ -69,6 +73,11 @@ after_fork(_library.forked)
 def codec_module(name: str) -> ModuleType:
     """Import a module of the codec's package for this process."""
     return importlib.import_module(f"{_library.package()}.{name}")
+
+
+def codec_is_loaded() -> bool:
+    """Whether this process has used the codec."""
+    return _library.is_loaded()
 
 
 def _copied_package(shared: IO[bytes] | None) -> str:

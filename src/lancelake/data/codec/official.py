@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lancelake.data.codec.library import codec_module
+from lancelake.data.codec.library import codec_is_loaded, codec_module
 
 if TYPE_CHECKING:
     from lance.file import LanceFileReader, LanceFileSession, LanceFileWriter
@@ -46,3 +46,10 @@ def arrow_member(name: str) -> Any:
 def counter(name: str) -> int:
     """Return a counter of the codec: of the reads of all files since the process started."""
     return int(getattr(codec_module("lance"), name)())
+
+
+def reads_so_far() -> tuple[int, int]:
+    """Return the requests and the bytes of the codec's reads; an unused codec is not loaded."""
+    if not codec_is_loaded():
+        return 0, 0
+    return counter("iops_counter"), counter("bytes_read_counter")

@@ -12,11 +12,11 @@ from lancelake.data.codec.file_layout import (
     FileLayout,
     PhysicalColumn,
     is_fixed_size_structs,
-    quoted_path,
 )
 from lancelake.data.codec.page_layout import page_layout
 from lancelake.data.codec.transplant_plan import plan_transplant, without_text
 from lancelake.errors import UnsupportedError
+from lancelake.format.column_path import quoted_path
 from lancelake.format.schema import Field
 from lancelake.proto import file2_pb2
 

@@ -11,8 +11,8 @@ from pyroaring import BitMap
 from lancelake.data.byte_source import StoreSource
 from lancelake.data.codec import file_layout
 from lancelake.data.codec.container import Container, open_container
-from lancelake.data.codec.file_layout import quoted_path
 from lancelake.format import roaring
+from lancelake.format.column_path import quoted_path
 from lancelake.proto import file2_pb2
 from lancelake.storage.io_account import ColumnRead, IoAccount
 from lancelake.storage.open import open_store

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 import threading
 import weakref
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -82,7 +84,7 @@ class CodecReader:
         self, start: int, count: int, *, batch_rows: int, readahead: int
     ) -> pa.RecordBatchReader:
         """Stream consecutive rows."""
-        self._account(range(start, start + count))
+        self.account(range(start, start + count))
         with self._alone() as reader:
             result = reader.read_range(
                 start, count, batch_size=batch_rows, batch_readahead=readahead
@@ -91,7 +93,7 @@ class CodecReader:
 
     def take_rows(self, rows: list[int], *, readahead: int) -> pa.RecordBatchReader:
         """Stream rows at sorted, unique offsets in one batch."""
-        self._account(rows)
+        self.account(rows)
         with self._alone() as reader:
             # The public wrapper checks the order of the rows one by one, in Python.
             return reader._reader.take_rows(rows, len(rows), readahead)
@@ -123,7 +125,8 @@ class CodecReader:
             statistics = reader.file_statistics()
         return [int(column.size_bytes) for column in statistics.columns]
 
-    def _account(self, rows: range | Sequence[int]) -> None:
+    def account(self, rows: range | Sequence[int]) -> None:
+        """Add a read of rows to the I/O account of the running operation."""
         account = current_account()
         if account is not None and not spool.holds(self._place):
             account.add(ColumnRead(place=self._place, columns=self._columns, rows=rows))
@@ -173,6 +176,17 @@ def forget_readers_below(root: Location) -> None:
 
 
 @contextmanager
+def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
+    """Create a local folder for data files, which are closed before they are removed."""
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as name:
+        folder = Path(name)
+        try:
+            yield folder
+        finally:
+            forget_readers_below(Location.parse(folder))
+
+
+@contextmanager
 def explained(path: str) -> Iterator[None]:
     """Translate the codec's errors, including panics, into one that names the file."""
     try:
@@ -215,12 +229,13 @@ def _address(place: FileAt) -> tuple[str, dict[str, str]]:
         except ObjectNotFoundError as error:
             raise _unreadable(place.path, error) from error
     if place.root.scheme == "file":
-        return _regular_file(local_path(place.root, place.path)), {}
+        return regular_file(place), {}
     return place.uri, place.root.storage_options
 
 
-def _regular_file(path: str) -> str:
-    """Return the path of a regular file; the codec would block on a pipe, and read a device."""
+def regular_file(place: FileAt) -> str:
+    """Return the path of a regular file; to read a pipe would block, and a device not end."""
+    path = local_path(place.root, place.path)
     if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  # paths are plain text here
         raise OSError(f"{path} is not a regular file")
     return path

@@ -64,6 +64,14 @@ class Documents:
         return self.row_ids.nbytes + self.lengths.nbytes
 
 
+def missing_positions() -> InvalidRequestError:
+    """Return the error for a phrase in an index without positions."""
+    return InvalidRequestError(
+        "position is not found but required for phrase queries",
+        action="Build the index with with_position=True.",
+    )
+
+
 class TextPartition(Protocol):
     """Documents with the posting lists of their terms."""
 
@@ -128,7 +136,7 @@ class StoredPartition:
 
     @cached_property
     def _terms_bytes(self) -> int:
-        return 64 * self._file.num_rows
+        return 96 * self._file.num_rows
 
     def _read_terms(self) -> Terms:
         name = names.tokens_file(self._number)
@@ -216,10 +224,7 @@ class StoredPartition:
             self._file.require(*columns)
             return columns
         if names.POSITION not in self._file.schema.names:
-            raise InvalidRequestError(
-                "position is not found but required for phrase queries",
-                action="Build the index with with_position=True.",
-            )
+            raise missing_positions()
         return [names.POSITION]
 
     def _decoded_positions(self, table: pa.Table, frequencies: Sequence[U32]) -> U32:

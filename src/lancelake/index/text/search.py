@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +29,8 @@ U32 = npt.NDArray[np.uint32]
 F32 = npt.NDArray[np.float32]
 
 _BLOCK = 128
-# So many of the best documents with all terms are searched for a phrase before the others are.
-_TRIED = 1 << 11
-_TRIED_PER_PHRASE = 32
+# So many of the best documents with all terms are searched for each phrase before all are.
+_TRIED_PER_PHRASE = 8, 128
 # Documents are searched for in lists that are longer by so much.
 _FEW_PER_LIST = 16
 
@@ -90,7 +90,14 @@ def search(
     most: int | None = None,
 ) -> Hits:
     """Return the allowed documents that match; only the best ones if a number is given."""
-    numbers = {word: partition.terms.number(word) for word in wanted.words}
+    if most == 0:
+        return NO_HITS
+    found = {word: partition.terms.number(word) for word in wanted.words}
+    numbers = {
+        word: number
+        for word, number in found.items()
+        if number is not None and partition.frequency(number)
+    }
     needs_all = wanted.requires_all or wanted.slop is not None
     if needs_all and not _has_all_positions(wanted, numbers):
         return NO_HITS
@@ -99,54 +106,17 @@ def search(
     lists = {
         word: _scored(partition, number, corpus, corpus.weight(word) * times[word])
         for word, number in numbers.items()
-        if number is not None and corpus.weight(word) > 0
     }
     if not lists:
         return NO_HITS
-    count = len(partition.documents)
-    if not needs_all:
-        return Hits(*best_documents(list(lists.values()), count, allowed, most))
-    if len(set(wanted.terms)) == len({term.position for term in wanted.terms}):
-        documents, scores = _all_single(wanted, list(lists.values()), allowed, most)
-    else:
-        documents = _having_all(wanted, lists, count)
-        documents = documents if allowed is None else documents[allowed[documents]]
-        scores = scores_of(list(lists.values()), documents)
-    hits = Hits(documents, scores)
-    if wanted.slop is None or not len(documents):
-        return hits
-    places = _places(partition, numbers, lists)
-    return _phrases(hits, [(places[t.text], t.position) for t in wanted.terms], wanted.slop, most)
+    if needs_all:
+        return _AllTerms(partition, wanted, numbers, lists, allowed).hits(most)
+    return Hits(*best_documents(list(lists.values()), len(partition.documents), allowed, most))
 
 
-def _all_single(
-    wanted: TermSearch, lists: Sequence[ScoredList], allowed: BoolArray | None, most: int | None
-) -> tuple[U32, F32]:
-    """Return documents that have all terms, one for each position, with their scores."""
-    if most is not None and wanted.slop is None:
-        best = best_having_all(lists, allowed, most)
-        if best is not None:
-            return best
-    shortest = min((each.documents for each in lists), key=len)
-    return having_all(lists, shortest if allowed is None else shortest[allowed[shortest]])
-
-
-def _phrases(hits: Hits, steps: Sequence[tuple[Places, int]], slop: int, most: int | None) -> Hits:
-    """Return the documents that have a phrase; if only the best are wanted, these first."""
-    if most is not None:
-        tried = max(_TRIED, _TRIED_PER_PHRASE * most)
-        if len(hits.scores) > 2 * tried:
-            bound = np.partition(hits.scores, len(hits.scores) - tried)[len(hits.scores) - tried]
-            best = hits.only(hits.scores >= bound)
-            best = best.only(has_phrase(best.documents, steps, slop))
-            if len(best.documents) >= most:
-                return best
-    return hits.only(has_phrase(hits.documents, steps, slop))
-
-
-def _has_all_positions(wanted: TermSearch, numbers: dict[str, int | None]) -> bool:
+def _has_all_positions(wanted: TermSearch, numbers: dict[str, int]) -> bool:
     """Whether there is a term for each position."""
-    known = {term.position for term in wanted.terms if numbers[term.text] is not None}
+    known = {term.position for term in wanted.terms if term.text in numbers}
     return bool(known) and known == {term.position for term in wanted.terms}
 
 
@@ -174,20 +144,64 @@ def _scored(partition: TextPartition, number: int, corpus: Corpus, weight: float
     return ScoredList(documents, shares, best, np.float32(weight), table)
 
 
-def _having_all(wanted: TermSearch, lists: dict[str, ScoredList], count: int) -> U32:
-    """Return the documents that have a term of each position."""
-    groups: dict[int, set[str]] = {}
-    for term in wanted.terms:
-        if term.text in lists:
-            groups.setdefault(term.position, set()).add(term.text)
-    distinct = {frozenset(words) for words in groups.values()}
-    found: U32 | None = None
-    by_size = sorted(distinct, key=lambda words: sum(len(lists[w].documents) for w in words))
-    for words in by_size:
-        each = [lists[word].documents for word in words]
-        documents = each[0] if len(each) == 1 else union(each)
-        found = documents if found is None else _common(found, documents, count)
-    return np.zeros(0, np.uint32) if found is None else found
+@dataclass(frozen=True, slots=True)
+class _AllTerms:
+    """A search for documents that have a term of each position, or a phrase."""
+
+    partition: TextPartition
+    wanted: TermSearch
+    numbers: dict[str, int]
+    lists: dict[str, ScoredList]
+    allowed: BoolArray | None
+
+    def hits(self, most: int | None) -> Hits:
+        """Return the documents; only the best ones if a number is given."""
+        lists = list(self.lists.values())
+        positions = {term.position for term in self.wanted.terms}
+        if len(set(self.wanted.terms)) > len(positions):
+            documents = self._allowed(self._of_each_position())
+            return self._matching(documents, scores_of(lists, documents))
+        if most is not None:
+            for factor in (1,) if self.wanted.slop is None else _TRIED_PER_PHRASE:
+                best = best_having_all(lists, self.allowed, most * factor)
+                found = NO_HITS if best is None else self._matching(*best)
+                if len(found.documents) >= most:
+                    return found
+        shortest = min((each.documents for each in lists), key=len)
+        return self._matching(*having_all(lists, self._allowed(shortest)))
+
+    def _allowed(self, documents: U32) -> U32:
+        return documents if self.allowed is None else documents[self.allowed[documents]]
+
+    def _of_each_position(self) -> U32:
+        """Return the documents that have a term of each position."""
+        groups: dict[int, set[str]] = {}
+        for term in self.wanted.terms:
+            if term.text in self.lists:
+                groups.setdefault(term.position, set()).add(term.text)
+        each_group = (
+            union([self.lists[word].documents for word in words])
+            for words in {frozenset(words) for words in groups.values()}
+        )
+        first, *others = sorted(each_group, key=len)
+        return reduce(partial(_common, count=len(self.partition.documents)), others, first)
+
+    def _matching(self, documents: U32, scores: F32) -> Hits:
+        """Return those of the documents with all terms that have the phrase, if one is wanted."""
+        hits = Hits(documents, scores)
+        if self.wanted.slop is None or not len(documents):
+            return hits
+        places = {word: self._places(word) for word in self.lists}
+        steps = [(places[term.text], term.position) for term in self.wanted.terms]
+        return hits.only(has_phrase(documents, steps, self.wanted.slop))
+
+    def _places(self, word: str) -> Places:
+        number = self.numbers[word]
+        return Places(
+            documents=self.lists[word].documents,
+            ends=_ends(self.partition, number),
+            positions=self.partition.positions(number),
+        )
 
 
 def _common(some: U32, others: U32, count: int) -> U32:
@@ -199,21 +213,6 @@ def _common(some: U32, others: U32, count: int) -> U32:
     is_there = np.zeros(count, np.bool_)
     is_there[others] = True
     return some[is_there[some]]
-
-
-def _places(
-    partition: TextPartition, numbers: dict[str, int | None], lists: dict[str, ScoredList]
-) -> dict[str, Places]:
-    """Return where terms are."""
-    return {
-        word: Places(
-            documents=lists[word].documents,
-            ends=_ends(partition, number),
-            positions=partition.positions(number),
-        )
-        for word, number in numbers.items()
-        if number is not None and word in lists
-    }
 
 
 def _ends(partition: TextPartition, number: int) -> npt.NDArray[np.int64]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancelake.index.text.segments_of_bytes import rows_at
+from lancelake.index.text.segments_of_bytes import rows_at, runs
 
-I8 = npt.NDArray[np.int8]
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Letters = npt.NDArray[np.uint32]
 
 _SHORT, _MIDDLE = 2, 5
+_MOST_CHANGES = np.iinfo(np.int32).max // 2
 
 
 def automatic_distance(term: str) -> int:
@@ -26,11 +27,11 @@ def automatic_distance(term: str) -> int:
 
 
 class SimilarWords:
-    """Words in order of their bytes, prepared for searches: the letters of each length together."""
+    """Words in order of their bytes, prepared for searches: those of each length together."""
 
     def __init__(self, words: pa.Array) -> None:
         self._words = words
-        self._by_length: dict[int, tuple[I64, Letters]] = {}
+        self._by_length: dict[int, _WordsOfLength] = {}
         lengths = np.asarray(pc.utf8_length(words), dtype=np.int64)
         is_ascii = lengths == np.asarray(pc.binary_length(words), dtype=np.int64)
         _, offset_buffer, data = words.buffers()
@@ -44,49 +45,94 @@ class SimilarWords:
                 texts = words.take(pa.array(others)).to_pylist()
                 more = np.array(texts, dtype=f"<U{length}").view(np.uint32)
                 rows = np.concatenate([rows, others])
-                found = np.concatenate([found, more.reshape(-1, length)])
-            self._by_length[length] = rows, found
+                # Words in order of their bytes are in order of their characters, too.
+                order = np.argsort(rows)
+                rows = rows[order]
+                found = np.concatenate([found, more.reshape(-1, length)])[order]
+            self._by_length[length] = _WordsOfLength.of(rows, found)
 
     def find(self, term: str, distance: int, prefix_length: int) -> list[str]:
         """Return the words within a distance of a term that start as it does, in order."""
         wanted = np.array([ord(character) for character in term], np.uint32)
-        found = [np.zeros(0, np.int64)]
-        for length in self._lengths(len(term), distance):
-            rows, letters = self._by_length[length]
-            prefix = wanted[:prefix_length]
-            if length < len(prefix):
-                continue
-            if len(prefix):
-                is_right = np.all(letters[:, : len(prefix)] == prefix, axis=1)
-                rows, letters = rows[is_right], letters[is_right]
-            found.append(rows[distances(letters, wanted, distance) <= distance])
-        chosen = np.sort(np.concatenate(found))
+        fixed = min(prefix_length, len(wanted))
+        found = [
+            group.near(wanted, distance, fixed)
+            for length, group in self._by_length.items()
+            if abs(length - len(term)) <= distance and length >= fixed
+        ]
+        chosen = np.sort(np.concatenate([np.zeros(0, np.int64), *found]))
         words: list[str] = self._words.take(pa.array(chosen)).to_pylist()
         return words
 
-    def _lengths(self, length: int, distance: int) -> Iterable[int]:
-        near = range(max(0, length - distance), length + distance + 1)
-        return [each for each in near if each in self._by_length]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _WordsOfLength:
+    """Words of one length in order, whose common prefixes are compared once."""
+
+    rows: I64
+    letters: Letters
+    prefixes: tuple[I64, ...]
+    """The first word of each prefix, for prefixes of 1, 2, ... letters; a longer prefix is that
+    of one word."""
+
+    @staticmethod
+    def of(rows: I64, letters: Letters) -> _WordsOfLength:
+        """Prepare words in order."""
+        count, length = letters.shape
+        is_new = np.zeros(count, np.bool_)
+        is_new[:1] = True
+        prefixes: list[I64] = []
+        for depth in range(length):
+            is_new[1:] |= letters[1:, depth] != letters[:-1, depth]
+            if bool(is_new.all()):
+                break
+            prefixes.append(np.flatnonzero(is_new))
+        return _WordsOfLength(rows, letters, tuple(prefixes))
+
+    def near(self, wanted: Letters, most: int, fixed: int) -> I64:
+        """Return the rows of the words within a distance of a term, with its first letters.
+
+        The words of a prefix that is beyond the distance are left out together.
+        """
+        count, length = self.letters.shape
+        limit = min(most, _MOST_CHANGES)
+        starts, stops = np.zeros(1, np.int64), np.full(1, count)
+        changes = np.minimum(np.arange(len(wanted) + 1), limit + 1).astype(np.int32)[None]
+        for depth in range(length):
+            starts, stops, parents = self._longer(depth, starts, stops)
+            letters = self.letters[starts, depth]
+            changes = _with_letters(changes[parents], letters, wanted, limit)
+            is_near = changes.min(axis=1) <= limit
+            if depth < fixed:
+                is_near &= letters == wanted[depth]
+            starts, stops, changes = starts[is_near], stops[is_near], changes[is_near]
+        return self.rows[starts[changes[:, -1] <= limit]]
+
+    def _longer(self, depth: int, starts: I64, stops: I64) -> tuple[I64, I64, I64]:
+        """Return the words of the prefixes that are longer by a letter, and what they extend."""
+        if depth >= len(self.prefixes):
+            counts = stops - starts
+            firsts = runs(starts, counts)
+            return firsts, firsts + 1, np.repeat(np.arange(len(starts)), counts)
+        known = self.prefixes[depth]
+        low = np.searchsorted(known, starts)
+        counts = np.searchsorted(known, stops) - low
+        chosen = runs(low, counts)
+        ends = np.append(known, len(self.rows))
+        return known[chosen], ends[chosen + 1], np.repeat(np.arange(len(starts)), counts)
 
 
-def distances(letters: Letters, wanted: Letters, most: int) -> I8:
-    """Return the edit distances of words of one length, the rows, to a term.
+def _with_letters(changes: I32, letters: Letters, wanted: Letters, limit: int) -> I32:
+    """Return the changes that make prefixes with a further letter equal to those of a term.
 
-    Distances beyond `most` are only known to be greater.
+    A row has the changes for each prefix of the term. More changes than the limit are only known
+    to be more.
     """
-    count, length = letters.shape
-    far = np.int8(min(most + 1, np.iinfo(np.int8).max - 1))
-    before = np.full((length + 1, count), far, np.int8)
-    for place in range(min(most, length) + 1):
-        before[place] = place
-    for number, character in enumerate(wanted.tolist(), start=1):
-        row = np.full((length + 1, count), far, np.int8)
-        if number <= most:
-            row[0] = number
-        # A cell beyond this band is reached by more changes than are allowed.
-        for place in range(max(1, number - most), min(length, number + most) + 1):
-            replaced = before[place - 1] + (letters[:, place - 1] != character)
-            changed = np.minimum(before[place], row[place - 1]) + np.int8(1)
-            row[place] = np.minimum(np.minimum(replaced, changed), far)
-        before = row
-    return before[length]
+    places = np.arange(changes.shape[1], dtype=np.int32)
+    found = changes + np.int32(1)
+    is_other = letters[:, None] != wanted[None]
+    np.minimum(found[:, 1:], changes[:, :-1] + is_other, out=found[:, 1:])
+    # A letter of the term that a word lacks is one change more than the place before.
+    found = np.minimum.accumulate(found - places, axis=1) + places
+    least: I32 = np.minimum(found, np.int32(limit + 1))
+    return least

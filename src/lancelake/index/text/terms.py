@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Callable
 from functools import cached_property
 from typing import Protocol
 
@@ -59,17 +61,20 @@ class SortedTerms:
         """The terms, prepared to find similar ones."""
         return SimilarWords(self.words)
 
+    @cached_property
+    def _stored(self) -> Callable[[int], bytes]:
+        """What returns the bytes of a term."""
+        _, offsets, data = self.words.buffers()
+        bounds = np.frombuffer(offsets, np.int64)[self.words.offset :]
+        whole = memoryview(data or b"")
+        return lambda place: bytes(whole[bounds[place] : bounds[place + 1]])
+
     def number(self, term: str) -> int | None:
         """Search a term by halves."""
-        wanted, low, high = term.encode(), 0, len(self.words)
-        while low < high:
-            middle = (low + high) // 2
-            if self.words[middle].as_py().encode() < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        is_found = low < len(self.words) and self.words[low].as_py() == term
-        return int(self.numbers[low]) if is_found else None
+        wanted = term.encode()
+        place = bisect_left(range(len(self.words)), wanted, key=self._stored)
+        is_found = place < len(self.words) and self._stored(place) == wanted
+        return int(self.numbers[place]) if is_found else None
 
 
 class TransducedTerms:

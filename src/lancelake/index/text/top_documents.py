@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -96,17 +97,53 @@ def best_documents(
     With `most`, at least so many of the best ones are among them, if there are as many.
     """
     total = sum(len(each.documents) for each in lists)
-    if most is None or total <= max(_FEW, 4 * most) or len(lists) > _MANY_TERMS:
+    if most is None or total <= max(_FEW, 4 * most):
         return _all(lists, count, allowed)
+    if len(lists) > _MANY_TERMS:
+        return _rarest_first(lists, count, allowed, most)
     bound = _bound(lists, allowed, most)
     candidates = None if bound is None else _candidates(lists, bound)
     if candidates is None or bound is None or len(candidates) * 4 > total:
-        return _all(lists, count, allowed)
-    if allowed is not None:
-        candidates = candidates[allowed[candidates]]
+        return _rarest_first(lists, count, allowed, most)
+    candidates = _allowed(candidates, allowed)
     scores = scores_of(lists, candidates)
     is_good = scores >= bound
     return candidates[is_good], scores[is_good]
+
+
+def _rarest_first(
+    lists: Sequence[ScoredList], count: int, allowed: BoolArray | None, most: int
+) -> tuple[U32, F32]:
+    """Return the best documents; a long list that decides little is asked only for candidates."""
+    rest = sorted(lists, key=lambda each: each.most)
+    # What the lists up to each one can add to a score.
+    added = [0.0, *itertools.accumulate(each.most for each in rest)]
+    scores = np.zeros(count, np.float32)
+    while rest:
+        is_long = len(rest[-1].documents) * _FEW_PER_LIST > count
+        if is_long and added[len(rest)] < _reached(scores, allowed, most):
+            break
+        each = rest.pop()
+        scores[each.documents] += each.shares * each.weight
+    bound = _reached(scores, allowed, most)
+    is_candidate = scores >= np.float32(bound - added[len(rest)]) if bound else scores > 0
+    candidates = _allowed(np.flatnonzero(is_candidate).astype(np.uint32), allowed)
+    found = scores[candidates]
+    for each in rest:
+        found += each.scores(candidates)
+    is_good = found >= np.partition(found, -most)[-most] if len(found) > most else found > 0
+    return candidates[is_good], found[is_good]
+
+
+def _reached(scores: F32, allowed: BoolArray | None, most: int) -> float:
+    """Return a score that at least so many documents reach; 0 if it is not known quickly."""
+    whole = len(scores) // _BLOCK
+    if whole < most:
+        return 0.0
+    usable = scores if allowed is None else np.where(allowed, scores, np.float32(0.0))
+    # The best documents of so many blocks are as many documents.
+    best = usable[: whole * _BLOCK].reshape(whole, _BLOCK).max(axis=1)
+    return float(np.partition(best, whole - most)[whole - most] * (1 - _ROUNDING))
 
 
 def best_having_all(
@@ -130,9 +167,9 @@ def best_having_all(
     counts = [each.blocks_from(score) for each, score in zip(lists, least, strict=True)]
     chosen = counts.index(min(counts))
     candidates = lists[chosen].at_least(least[chosen])
-    documents, scores = having_all(lists, _allowed(candidates, allowed))
-    is_good = scores >= bound
-    return documents[is_good], scores[is_good]
+    others = [each for number, each in enumerate(lists) if number != chosen]
+    # The others rule out more: the candidates were chosen by the scores of this list.
+    return _reaching([*others, lists[chosen]], _allowed(candidates, allowed), float(bound))
 
 
 def _allowed(documents: U32, allowed: BoolArray | None) -> U32:
@@ -141,11 +178,19 @@ def _allowed(documents: U32, allowed: BoolArray | None) -> U32:
 
 def having_all(lists: Sequence[ScoredList], documents: U32) -> tuple[U32, F32]:
     """Return those of some ascending documents that have all terms, with their scores."""
+    return _reaching(sorted(lists, key=lambda each: len(each.documents)), documents, 0.0)
+
+
+def _reaching(lists: Sequence[ScoredList], documents: U32, bound: float) -> tuple[U32, F32]:
+    """Return those of some documents that have all terms and reach a score, with their scores."""
     total = np.zeros(len(documents), np.float32)
-    for each in sorted(lists, key=lambda one: len(one.documents)):
+    left = sum(each.most for each in lists)
+    for each in lists:
         scores = each.scores(documents)
-        is_there = scores > 0
-        documents, total = documents[is_there], (total + scores)[is_there]
+        left -= each.most
+        sums = total + scores
+        is_good = (scores > 0) & (sums >= np.float32(bound - left))
+        documents, total = documents[is_good], sums[is_good]
     return documents, total
 
 
@@ -210,9 +255,9 @@ def _candidates(lists: Sequence[ScoredList], bound: float) -> U32:
 
 
 def _all(lists: Sequence[ScoredList], count: int, allowed: BoolArray | None) -> tuple[U32, F32]:
-    if len(lists) == 1:
-        only = lists[0]
-        documents, scores = only.documents, only.shares * only.weight
+    total = sum(len(each.documents) for each in lists)
+    if len(lists) == 1 or total * _FEW_PER_LIST <= count:
+        documents, scores = _merged(lists)
         if allowed is not None:
             kept = allowed[documents]
             documents, scores = documents[kept], scores[kept]
@@ -223,3 +268,15 @@ def _all(lists: Sequence[ScoredList], count: int, allowed: BoolArray | None) -> 
     found = scores > 0 if allowed is None else (scores > 0) & allowed
     documents = np.flatnonzero(found).astype(np.uint32)
     return documents, scores[documents]
+
+
+def _merged(lists: Sequence[ScoredList]) -> tuple[U32, F32]:
+    """Return the documents of lists with their scores; for few documents of many."""
+    documents = np.concatenate([each.documents for each in lists])
+    scores = np.concatenate([each.shares * each.weight for each in lists])
+    if len(lists) == 1:
+        return documents, scores
+    order = np.argsort(documents, kind="stable")
+    documents, scores = documents[order], scores[order]
+    starts = np.flatnonzero(np.diff(documents, prepend=documents[:1] + np.uint32(1)))
+    return documents[starts], np.add.reduceat(scores, starts)

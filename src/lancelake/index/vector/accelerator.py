@@ -18,6 +18,8 @@ _NAMES = re.compile(r"cuda(:\d+)?|mps")
 _PAIRS_AT_ONCE = 1 << 27
 # A center that has lost its vectors moves beside the largest cluster, this far.
 _APART = 1e-3
+# A prime, so that starts differ for any number of vectors.
+_NEXT_START = 7919
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +30,17 @@ class Accelerator:
     device: str
 
     def clustered(
-        self, vectors: Matrix, count: int, rounds: int
+        self, vectors: Matrix, count: int, rounds: int, start: int = 0
     ) -> tuple[npt.NDArray[np.float32], float]:
         """Return the centers of clusters, and the sum of the squared distances to them.
 
-        The first centers are evenly spaced vectors, so that results can be repeated.
+        The first centers are evenly spaced vectors, so that results can be repeated; those of
+        another `start` are others.
         """
         torch = self.torch
         points = torch.from_numpy(np.ascontiguousarray(vectors, np.float32)).to(self.device)
         places = torch.linspace(0, len(points) - 1, count, device=self.device).long()
+        places = (places + start * _NEXT_START) % len(points)
         centers, loss = points[places].clone(), float("inf")
         for _ in range(rounds):
             numbers, distances = self._nearest(points, centers)
@@ -81,10 +85,17 @@ def accelerator_named(name: object) -> Accelerator:
     if not _NAMES.fullmatch(text):
         raise InvalidRequestError(f"accelerator must be 'cuda' or 'mps', not {text!r}")
     torch = optional("torch", extra="torch", purpose=f"building an index on accelerator {text!r}")
-    backend = torch.cuda if text.startswith("cuda") else torch.backends.mps
-    if not backend.is_available():
+    if not _is_available(torch, text):
         raise UnsupportedError(
             f"accelerator {text!r} is not available: PyTorch finds no such device",
             action="Leave out accelerator to build on the CPU.",
         )
     return Accelerator(torch, text)
+
+
+def _is_available(torch: Any, name: str) -> bool:
+    """Whether PyTorch finds a device, by kind and number."""
+    kind, _, number = name.partition(":")
+    if kind == "mps":
+        return bool(torch.backends.mps.is_available())
+    return bool(torch.cuda.is_available()) and int(number or 0) < torch.cuda.device_count()

@@ -1,4 +1,4 @@
-"""How vectors are stored in an index, and how their distances to a query are computed."""
+"""Codes of the vectors of an index, and distances of a query to them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ class Codes(Protocol):
     @property
     def name(self) -> str:
         """FLAT, SQ, PQ or RQ."""
+        ...
+
+    @property
+    def encodes_residuals(self) -> bool:
+        """Whether differences from the centers of partitions are stored."""
         ...
 
     def fields(self) -> tuple[pa.Field, ...]:

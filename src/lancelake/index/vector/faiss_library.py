@@ -26,8 +26,12 @@ def use_one_thread() -> None:
 
 
 @contextmanager
-def one_thread(library: Any) -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Let faiss use no further threads meanwhile: for little work they wait for each other."""
+    library = faiss_or_none()
+    if library is None:
+        yield
+        return
     before = library.omp_get_max_threads()
     library.omp_set_num_threads(1)
     try:

@@ -32,6 +32,7 @@ class FlatCodes:
     metric: Metric
 
     name = "FLAT"
+    encodes_residuals = False
     column = "flat"
 
     def fields(self) -> tuple[pa.Field, ...]:

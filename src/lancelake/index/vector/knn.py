@@ -26,6 +26,6 @@ def nearest_vectors(metric: Metric, queries: Matrix, vectors: Matrix, k: int) ->
         return None
     is_l2 = metric is Metric.L2
     measure = library.METRIC_L2 if is_l2 else library.METRIC_INNER_PRODUCT
-    with one_thread(library) if len(queries) < _MANY_QUERIES else nullcontext():
+    with one_thread() if len(queries) < _MANY_QUERIES else nullcontext():
         found, places = library.knn(queries, vectors, k, measure)
     return (found if is_l2 else 1 - found), places

@@ -1,4 +1,4 @@
-"""How well a trained model finds neighbours, estimated on a sample of vectors."""
+"""Recall of a trained model, estimated on a sample of vectors."""
 
 from __future__ import annotations
 

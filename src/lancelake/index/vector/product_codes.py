@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.index.vector.codes import CodeMatrix, scored
-from lancelake.index.vector.faiss_library import faiss, faiss_or_none, one_thread
+from lancelake.index.vector.faiss_library import faiss, faiss_or_none
 from lancelake.index.vector.metric import Distances, Matrix, Metric
 from lancelake.index.vector.tensors import encode_tensor
 from lancelake.index.vector.vectors import Element
@@ -21,8 +20,6 @@ from lancelake.index.vector.vectors import Element
 _BYTE = 8
 _NIBBLE = 4
 _LOW = np.uint8(15)
-# More threads help with so many queries.
-_MANY_QUERIES = 20
 _scanners = threading.local()
 
 
@@ -40,7 +37,7 @@ class ProductCodes:
     column = "__pq_code"
 
     @property
-    def _encodes_residuals(self) -> bool:
+    def encodes_residuals(self) -> bool:
         """Whether residuals are stored; their products with queries are not those of vectors."""
         return self.metric is not Metric.DOT
 
@@ -134,15 +131,14 @@ class ProductCodes:
         index = self._scanner(library)
         library.copy_array_to_vector(loaded.reshape(-1), index.codes)
         index.ntotal = len(loaded)
-        with one_thread(library) if len(queries) < _MANY_QUERIES else nullcontext():
-            asked = self._residuals(queries, center)
-            found, places = index.search(np.ascontiguousarray(asked, dtype=np.float32), k)
+        asked = self._residuals(queries, center)
+        found, places = index.search(np.ascontiguousarray(asked, dtype=np.float32), k)
         if self.metric is Metric.DOT:
             return 1 - found, places
         return found / 2 if self.metric is Metric.COSINE else found, places
 
     def _residuals(self, vectors: Matrix, centers: Matrix) -> Matrix:
-        return vectors - centers if self._encodes_residuals else vectors
+        return vectors - centers if self.encodes_residuals else vectors
 
     def _scanner(self, library: Any) -> Any:
         """Return an index of faiss with the codebook, one for each thread."""

@@ -54,6 +54,7 @@ class RotatedCodes:
     is_of_residuals: bool
 
     name = "RQ"
+    encodes_residuals = True
 
     @property
     def _further(self) -> int:

@@ -32,6 +32,7 @@ class ScalarCodes:
     upper: float
 
     name = "SQ"
+    encodes_residuals = False
     column = "__sq_code"
 
     @property
@@ -131,7 +132,7 @@ class ScalarCodes:
         index.is_trained = True
         library.copy_array_to_vector(loaded.reshape(-1), index.codes)
         index.ntotal = len(loaded)
-        with one_thread(library):
+        with one_thread():
             found, places = index.search(queries, k)
         return (1 - found if is_dot else found), places
 

@@ -18,7 +18,7 @@ from lancelake.expr.condition import Leaf
 from lancelake.index.answer import Answer
 from lancelake.index.kind import ROW_ID, Parameters, SegmentFacts
 from lancelake.index.row_ids import BoolArray, U64Array
-from lancelake.index.vector.faiss_library import use_one_thread
+from lancelake.index.vector.faiss_library import one_thread, use_one_thread
 from lancelake.index.vector.files import CENTERS_FILE, SegmentFiles, SegmentModel
 from lancelake.index.vector.metric import Distances, Matrix, Metric, normalized
 from lancelake.index.vector.product_codes import ProductCodes
@@ -59,9 +59,21 @@ class VectorSegment:
         self.files = SegmentFiles(facts.folder, dtype)
 
     @property
+    def uuid(self) -> str:
+        """Name of the folder of the segment."""
+        return self._folder.place.path.rsplit("/", 1)[-1]
+
+    @property
     def model(self) -> SegmentModel:
         """The partitions and codes."""
         return self.files.model
+
+    def represented(self, number: int, mask: BoolArray | None) -> Matrix:
+        """Return the vectors that the codes of a partition stand for, or of some of its rows."""
+        model, loaded = self.model, self.files.partition(number).loaded
+        codes = model.codes.rows(loaded if mask is None else loaded[mask])
+        found = model.codes.decode(codes)
+        return found + model.partitions.centers[number] if model.codes.encodes_residuals else found
 
     def search(
         self,
@@ -152,7 +164,7 @@ class VectorSegment:
         graph = model.graphs[0] if model.graphs else {}
         return {
             "index_type": model.type,
-            "uuid": place.path.rsplit("/", 1)[-1],
+            "uuid": self.uuid,
             "uri": f"{place.uri}/{CENTERS_FILE}",
             "metric_type": metric,
             "num_partitions": len(model.partitions),
@@ -217,7 +229,9 @@ class VectorSegment:
             return list(self._partition(*pair, queries, nearest, gate))
 
         if sum(len(places) for _, places in pairs) < _MANY_SCORES:
-            yield from itertools.chain.from_iterable(map(score, pairs))
+            with one_thread():
+                found = [score(pair) for pair in pairs]
+            yield from itertools.chain.from_iterable(found)
             return
         with ThreadPoolExecutor(os.cpu_count() or 1, initializer=use_one_thread) as pool:
             yield from itertools.chain.from_iterable(pool.map(score, pairs))

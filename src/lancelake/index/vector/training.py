@@ -11,7 +11,11 @@ import pyarrow as pa
 
 from lancelake.errors import InvalidRequestError
 from lancelake.index.kind import VALUE
-from lancelake.index.vector.clustering import clustered, nearest_centers, train_codebook
+from lancelake.index.vector.clustering import (
+    nearest_centers,
+    partition_centers,
+    train_codebook,
+)
 from lancelake.index.vector.codes import Codes
 from lancelake.index.vector.flat_codes import FlatCodes
 from lancelake.index.vector.metric import Matrix, Metric, normalized
@@ -114,9 +118,9 @@ def _partitions(sample: Matrix, count: int, settings: BuildSettings) -> Partitio
         return Partitions(centers=np.ascontiguousarray(settings.centers, kind), metric=metric)
     if metric is Metric.HAMMING:
         bits = np.unpackbits(sample, axis=1).astype(np.float32)
-        means, loss = clustered(bits, count, settings.max_iters, settings.accelerator)
+        means, loss = partition_centers(bits, count, settings.max_iters, settings.accelerator)
         return Partitions(centers=np.packbits(means > _HALF, axis=1), metric=metric, loss=loss)
-    centers, loss = clustered(sample, count, settings.max_iters, settings.accelerator)
+    centers, loss = partition_centers(sample, count, settings.max_iters, settings.accelerator)
     return Partitions(centers=centers, metric=metric, loss=loss)
 
 

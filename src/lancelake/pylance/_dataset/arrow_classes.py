@@ -74,7 +74,7 @@ class _InstanceOf:
     _arrow_class: type
     _claimed: type
 
-    @property  # type: ignore[misc]  # nobody sets it
+    @property  # type: ignore[misc]  # it is never assigned
     def __class__(self) -> type:
         return self._claimed
 

@@ -93,7 +93,7 @@ class DatasetCleanup:
                 selects versions.
             retain_versions: Keep at least this many of the newest versions.
             delete_unverified: Remove unreferenced files that are younger than a week. Only safe if
-                nobody is writing.
+                there is no active writer.
             error_if_tagged_old_versions: Fail if a tag retains a version that would be removed.
             delete_rate_limit: Files to remove per second, at most.
             versions: Remove these versions instead.

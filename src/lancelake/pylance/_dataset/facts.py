@@ -14,6 +14,24 @@ from lancelake.pylance._dataset.stats import LanceStats
 from lancelake.pylance._dataset.transaction import Transaction, from_transaction
 from lancelake.pylance.schema import LanceSchema
 from lancelake.table.history import history
+from lancelake.table.migrate import lacks_facts
+
+
+def manifest_needs_migration(dataset: DatasetFacts) -> bool:
+    """Return whether the manifest of an early release lacks facts that later ones record.
+
+    Args:
+        dataset: The table, at a version.
+
+    Returns:
+        Whether numbers of rows, or fragments of indices, are missing.
+
+    Examples:
+        >>> from lancelake.pylance.lance import manifest_needs_migration
+        >>> manifest_needs_migration(ds)
+        False
+    """
+    return lacks_facts(dataset._snapshot.state)
 
 
 class DatasetFacts:

@@ -12,6 +12,7 @@ from lancelake.clock import Ids, SystemIds
 from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
+from lancelake.format.row_address import MAX_ROWS, offset_of
 from lancelake.pylance._dataset.fragment_scans import FragmentScans
 from lancelake.pylance._dataset.os_errors import os_errors
 from lancelake.pylance._dataset.scan_arguments import Filter
@@ -22,8 +23,6 @@ from lancelake.table.check.ensure import ensure_in_order
 from lancelake.table.row_steps.mark_deleted import mark_deleted
 
 _IDS: Ids = SystemIds()
-_MAX_OFFSET = (1 << 32) - 1
-_OFFSET_MASK = np.uint64(_MAX_OFFSET)
 
 
 class FragmentDeletes(FragmentScans, ABC):
@@ -54,7 +53,7 @@ class FragmentDeletes(FragmentScans, ABC):
         """
         found = self.scanner(columns=[], filter=predicate, with_row_address=True).to_table()
         addresses = found.column(0).to_numpy()
-        return self._without(BitMap((addresses & _OFFSET_MASK).astype(np.uint32)))
+        return self._without(BitMap(offset_of(addresses).astype(np.uint32)))
 
     def delete_rows(self, offsets: Iterable[int]) -> FragmentMetadata | None:
         """Mark rows as deleted by their offsets in the files.
@@ -73,7 +72,7 @@ class FragmentDeletes(FragmentScans, ABC):
             2
         """
         numbers = [int(offset) for offset in offsets]
-        if any(not 0 <= number <= _MAX_OFFSET for number in numbers):
+        if any(not 0 <= number < MAX_ROWS for number in numbers):
             raise OverflowError("out of range integral type conversion attempted")
         source = self._ds._snapshot
         rows = physical_rows(source.files, source.manifest_at, self._fragment)

@@ -14,7 +14,8 @@ from lancelake.pylance._dataset.options import (
     PandasOptions,
 )
 from lancelake.pylance._dataset.scan_arguments import Columns, Filter
-from lancelake.pylance._dataset.scanner import LanceScanner, ScannerBuilder
+from lancelake.pylance._dataset.scanner import LanceScanner
+from lancelake.pylance._dataset.scanner_builder import ScannerBuilder
 from lancelake.pylance._values.arguments import given
 from lancelake.pylance._values.opened import OpenedDataset
 from lancelake.pylance._values.ordering import ColumnOrdering

@@ -25,7 +25,7 @@ from lancelake.memwal.view import Freshness, MemWalView, RegionRows, ViewRequest
 from lancelake.memwal.writer import RegionWriter
 from lancelake.pylance._dataset.os_errors import os_errors
 from lancelake.pylance._dataset.searching import nearest_of
-from lancelake.pylance._dataset.wal import key_rows, newest, rows_of
+from lancelake.pylance._dataset.wal_rows import key_rows, newest, rows_of
 from lancelake.pylance._values.shards import shard_uuid
 from lancelake.scan.nearest import DISTANCE
 
@@ -127,8 +127,8 @@ class ShardWriter:
         }
 
     def memtable_stats(self) -> dict[str, int]:
-        """Return the size of the rows in memory."""
-        *frozen, current = self._raw.unflushed().memtables
+        """Return the size of the rows in memory, which a closed writer has flushed."""
+        *frozen, current = self._raw.in_memory()
         return {
             "row_count": current.num_rows,
             "batch_count": current.num_batches,

@@ -13,7 +13,8 @@ from lancelake.memwal.settings import recorded
 from lancelake.pylance._dataset.guarded import GuardedDataset
 from lancelake.pylance._dataset.lsm import ShardWriter, open_shard_writer
 from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
-from lancelake.pylance._dataset.wal import TableWal, newest
+from lancelake.pylance._dataset.wal import TableWal
+from lancelake.pylance._dataset.wal_rows import newest
 from lancelake.pylance._values.arguments import given
 from lancelake.pylance._values.shards import shown_spec
 
@@ -150,10 +151,8 @@ class DatasetMemWal(GuardedDataset):
         """Claim a shard, and return its writer; the writer before it is stopped.
 
         Rows must belong to the shard by the table's sharding spec, which is not checked: `wal`
-        chooses
-        the shards of rows itself. Writes are always durable. Settings that are not listed tune
-        official
-        Lance.
+        chooses the shards of rows itself. Writes are always durable. Settings that are not listed
+        tune official Lance.
 
         Args:
             shard_id: The uuid of the shard.

@@ -12,8 +12,10 @@ from lancelake.pylance._dataset.writing import AutoCleanupConfig, cleanup_config
 from lancelake.pylance.optimize import Compaction, CompactionMetrics, CompactionOptions, SortKeys
 from lancelake.table.auto_cleanup import INTERVAL, OLDER_THAN
 from lancelake.table.compact.run import CompactionRun
+from lancelake.table.describe.maintenance import optimize_document
 from lancelake.table.index.build import IndexRun
 from lancelake.table.index.refresh import RefreshOptions, refresh_indices
+from lancelake.table.optimize import OptimizeRun, optimize
 
 
 class DatasetOptimizer:
@@ -50,8 +52,7 @@ class DatasetOptimizer:
         """Rewrite small fragments, and those with deleted rows, into fuller ones.
 
         Rewritten rows follow those that are not rewritten. Options that are not given are taken
-        from
-        the table's config.
+        from the table's config.
 
         Args:
             target_rows_per_fragment: Rows per fragment to aim at, 1,048,576 by default.
@@ -111,6 +112,34 @@ class DatasetOptimizer:
         )
         run = CompactionRun(groups_per_commit=groups_per_commit)
         return Compaction.execute(self._dataset, given, run)
+
+    @os_errors()
+    def all(self, *, dry_run: bool = False) -> dict[str, Any]:
+        """Compact, refresh indices and clean up, if worthwhile.
+
+        Thresholds are read from the table's config. Without pending work no version is created, and
+        concurrent calls are safe: work done by one is skipped by the others.
+
+        Args:
+            dry_run: Change nothing.
+
+        Returns:
+            What was done, or would be: `compaction`, `indices` and `cleanup`; the reasons for
+            `skipped` steps; and a `conflict` with another writer that leaves the work to the
+            next call.
+
+        Examples:
+            >>> for _ in range(8):
+            ...     ds.insert(ds.head(1))
+            >>> ds.optimize.all()["compaction"]["fragments_removed"]
+            9
+            >>> ds.optimize.all()["compaction"] is None
+            True
+        """
+        run = OptimizeRun(choices=self._dataset._choices)
+        summary = optimize(self._dataset._snapshot, dry_run=dry_run, run=run)
+        self._dataset._snapshot = summary.snapshot
+        return optimize_document(summary)
 
     def enable_auto_cleanup(
         self, auto_cleanup_config: AutoCleanupConfig, **kwargs: Unpack[NoOptions]

@@ -21,6 +21,21 @@ ExternalBlobMode: TypeAlias = Literal["reference", "ingest"]
 InvalidText: TypeAlias = Literal["error", "replace"]
 
 
+NOT_WRITE_OPTIONS = (
+    "data_obj",
+    "uri",
+    "schema",
+    "mode",
+    "storage_options",
+    "namespace_client",
+    "table_id",
+    "session",
+    "confine_to",
+    "commit_lock",
+)
+"""Arguments of `write_dataset` that are no options of writing."""
+
+
 class NoOptions(TypedDict):
     """No keyword arguments."""
 
@@ -78,6 +93,12 @@ class InsertOptions(FragmentOptions, total=False):
     transaction_properties: dict[str, str] | None
     schema_mode: Literal["merge"] | None
     session: Any
+
+
+class ModelOptions(InsertOptions, total=False):
+    """Further arguments of `LanceDataset.from_pydantic_model`."""
+
+    storage_options: dict[str, str] | None
 
 
 class RowScanOptions(TypedDict, total=False):

@@ -280,6 +280,7 @@ class DatasetReads(ABC):
             >>> clips.read_blobs("clip", indices=[0])
             [(0, b'abcdef')]
         """
+        _ensure_buffer(io_buffer_size)
         found = self._blobs(blob_column, ids, addresses, indices)
         values = read_all([row.blob for row in found])
         return [(row.address, value) for row, value in zip(found, values, strict=True)]
@@ -315,6 +316,7 @@ class DatasetReads(ABC):
             >>> clips.read_blob_ranges("clip", [(0, 1, 2)], selector="indices")
             [(0, 0, b'bc')]
         """
+        _ensure_buffer(io_buffer_size)
         if selector not in [by.value for by in RowsBy]:
             msg = f"selector must be one of 'ids', 'addresses', or 'indices', got {selector!r}"
             raise InvalidRequestError(msg)
@@ -346,3 +348,9 @@ class DatasetReads(ABC):
     @abstractmethod
     def scanner(self, *args: Any, **kwargs: Any) -> Any:
         """Return a scan."""
+
+
+def _ensure_buffer(size_bytes: int | None) -> None:
+    """Refuse a buffer without bytes, although its size only tunes official Lance."""
+    if size_bytes is not None and size_bytes < 1:
+        raise InvalidRequestError("io_buffer_size must be greater than 0", found=size_bytes)

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.pylance._dataset.guarded import GuardedDataset
-from lancelake.pylance._dataset.merge import MergeInsertBuilder, ensure_same_version
+from lancelake.pylance._dataset.merge import MergeInsertBuilder
+from lancelake.pylance._dataset.merge_options import ensure_same_version
 from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
 from lancelake.table.conflict_retry import Retries
 from lancelake.table.rows.delete import delete

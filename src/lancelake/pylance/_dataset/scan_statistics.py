@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from lancelake import events
 from lancelake.pylance.log import LOGGER
 from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.prepared import PreparedScan
@@ -82,6 +83,30 @@ def report(plan: PreparedScan, measure: ScanMeasure, callback: StatisticsCallbac
         callback(statistics_of(plan, measure))
     except Exception:  # noqa: BLE001  # whatever the user's function raises
         LOGGER.exception("the callback for scan statistics failed")
+
+
+def traced(callback: StatisticsCallback | None) -> StatisticsCallback | None:
+    """Return a callback that reports the scan as an event too, if anyone listens."""
+    if not events.are_heard():
+        return callback
+
+    def tell(found: ScanStatistics) -> None:
+        events.emit(
+            events.EXECUTION,
+            type="plan_run",
+            output_rows=found.all_counts["output_rows"],
+            iops=found.iops,
+            requests=found.requests,
+            bytes_read=found.bytes_read,
+            indices_loaded=found.indices_loaded,
+            parts_loaded=found.parts_loaded,
+            index_cache_hits=found.index_cache_hits,
+            index_cache_misses=found.index_cache_misses,
+        )
+        if callback is not None:
+            callback(found)
+
+    return tell
 
 
 def reported(

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Unpack
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyroaring import BitMap
 
-from lancelake.clock import Ids, SystemIds
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import InvalidRequestError
 from lancelake.format import row_address_set
-from lancelake.format.row_address import OFFSET_BITS
+from lancelake.format.row_address import by_fragment
 from lancelake.pylance._dataset.options import (
     BatchScanOptions,
     BlobModeName,
-    CountOptions,
-    HeadOptions,
-    NoOptions,
     PandasOptions,
     TableScanOptions,
 )
-from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
+from lancelake.pylance._dataset.os_errors import names_dataset
 from lancelake.pylance._dataset.scan_arguments import Columns, Filter
-from lancelake.pylance._dataset.scanner import LanceScanner, ScannerBuilder
+from lancelake.pylance._dataset.scanner import LanceScanner
+from lancelake.pylance._dataset.scanner_builder import ScannerBuilder
 from lancelake.pylance._values.arguments import given
 from lancelake.pylance._values.opened import OpenedFragment
 from lancelake.pylance._values.ordering import ColumnOrdering
-from lancelake.scan.count import count_rows
-from lancelake.scan.stream import count_by_index
 
-_IDS: Ids = SystemIds()
 _BUILDER_NAMES = {
     "fragments": "with_fragments",
     "full_text_query": "full_text_search",
@@ -56,10 +49,8 @@ def serialize_row_addrs(addrs: Iterable[int]) -> bytes:
         >>> ds.scanner(["id"], row_addr_allowlist=serialize_row_addrs([0, 2])).to_table().num_rows
         2
     """
-    parts: dict[int, BitMap] = {}
-    for number in addrs:
-        parts.setdefault(number >> OFFSET_BITS, BitMap()).add(number & ((1 << OFFSET_BITS) - 1))
-    return row_address_set.encode(parts)
+    numbers = np.fromiter(map(operator.index, addrs), dtype=np.uint64)
+    return row_address_set.encode(by_fragment(numbers))
 
 
 class DatasetScans:
@@ -367,86 +358,3 @@ class DatasetScans:
             [2, 1]
         """
         return self.scanner(**given(locals())).to_batches()
-
-    def head(self, num_rows: int, **kwargs: Unpack[HeadOptions]) -> pa.Table:
-        """Return the first rows.
-
-        Args:
-            num_rows: Rows to return, at most.
-            **kwargs: Further arguments of `scanner`.
-
-        Returns:
-            The rows.
-
-        Examples:
-            >>> ds.head(2, columns=["id"]).to_pydict()
-            {'id': [1, 2]}
-        """
-        return self.scanner(limit=num_rows, **kwargs).to_table()
-
-    def sample(
-        self,
-        num_rows: int,
-        columns: Columns = None,
-        randomize_order: bool = True,
-        **kwargs: Unpack[NoOptions],
-    ) -> pa.Table:
-        """Return a random sample of rows, without repetition.
-
-        Args:
-            num_rows: Rows to return.
-            columns: Names, or SQL expressions by name; by default all columns.
-            randomize_order: Return the rows in random order instead of table order.
-            **kwargs: None are accepted.
-
-        Returns:
-            The rows.
-
-        Raises:
-            InvalidRequestError: The table has fewer rows.
-
-        Examples:
-            >>> ds.sample(2, columns=["id"]).num_rows
-            2
-        """
-        total = self.count_rows()
-        if num_rows > total or num_rows < 0:
-            raise InvalidRequestError(
-                "Sample larger than population or is negative",
-                table=self._snapshot.location.uri,
-            )
-        chosen = _IDS.sample(total, num_rows)
-        dataset: Any = self
-        return dataset.take(chosen if randomize_order else sorted(chosen), columns, **kwargs)
-
-    @os_errors()
-    def count_rows(self, filter: Filter = None, **kwargs: Unpack[CountOptions]) -> int:
-        """Count the rows, or those that match a filter.
-
-        Args:
-            filter: SQL, or an expression of `pyarrow.compute`; without one the manifest has the
-                answer.
-            **kwargs: Further arguments of `scanner`.
-
-        Returns:
-            The number of rows.
-
-        Raises:
-            InvalidExpressionError: The filter cannot be parsed or bound.
-
-        Examples:
-            >>> ds.count_rows(), ds.count_rows("name LIKE 'b%'")
-            (3, 1)
-        """
-        if filter is None and not kwargs:
-            return count_rows(self._snapshot)
-        found = None
-        if filter is not None and not kwargs and not self._default_scan_options:
-            found = self._counted_by_index(filter)
-        if found is None:
-            return self.scanner(filter=filter, columns=[], **kwargs).count_rows()
-        return found
-
-    @names_dataset
-    def _counted_by_index(self, filter: str | pc.Expression) -> int | None:
-        return count_by_index(self._snapshot, filter)

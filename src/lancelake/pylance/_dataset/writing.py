@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -13,10 +13,16 @@ import pyarrow as pa
 from lancelake.commit.locked import CommitLock
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.text import chosen_text
-from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
+from lancelake.data.write_task import (
+    MAX_BYTES_PER_FILE,
+    MAX_ROWS_PER_FILE,
+    FileWatch,
+    PageSizes,
+)
 from lancelake.errors import (
     AlreadyExistsError,
     InvalidRequestError,
+    InvalidRequestOSError,
     SchemaMismatchError,
     UnsupportedError,
     naming,
@@ -64,8 +70,6 @@ _UNLIMITED = 1 << 62
 TUNING = frozenset(
     {
         "blob_pack_file_size_threshold",
-        "data_cache_bytes",
-        "max_page_bytes",
         "max_rows_per_group",
         "session",
     }
@@ -141,6 +145,8 @@ def write_options(
     *,
     max_rows_per_file: int = MAX_ROWS_PER_FILE,
     max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
     commit_lock: CommitLock | None = None,
     progress: Any = None,
     data_storage_version: str | None = None,
@@ -175,6 +181,7 @@ def write_options(
         schema_mode=SchemaMode.STRICT if schema_mode is None else SchemaMode(schema_mode),
         max_rows_per_file=max_rows_per_file,
         max_bytes_per_file=max_bytes_per_file,
+        pages=PageSizes(max_page_bytes=max_page_bytes, data_cache_bytes=data_cache_bytes),
         data_version=_data_version(data_storage_version, use_legacy_format),
         initial_bases=_numbered(tuple(to_base_path(base) for base in initial_bases or ())),
         targets=_targets(target_bases, target_all_bases),
@@ -255,16 +262,39 @@ def write_fragment(
 ) -> Fragment:
     """Write all rows to one data file; rows to append must have every column of the table."""
     base = open_existing(location) if options.mode is WriteMode.APPEND else None
-    reader = ingest.to_reader(data, schema)
+    with os_errors():
+        reader = ingest.to_reader(data, schema)
     missing = set(() if base is None else base.manifest.schema.names) - set(reader.schema.names)
     if missing:
         problem = f"fields did not match, missing=[{', '.join(sorted(missing))}]"
         raise SchemaMismatchError(f"Append with different schema: {problem}", table=location.uri)
-    whole = replace(options, max_rows_per_file=_UNLIMITED, max_bytes_per_file=_UNLIMITED)
+    number = FragmentId(fragment_id or 0)
+    whole = replace(
+        options,
+        max_rows_per_file=_UNLIMITED,
+        max_bytes_per_file=_UNLIMITED,
+        watch=None if options.watch is None else _Numbered(options.watch, number),
+    )
     _, fragments = fragments_for(base, location, reader, whole)
     if not fragments:
-        raise InvalidRequestError("Input data was empty", table=location.uri)
-    return replace(fragments[0], id=FragmentId(fragment_id or 0))
+        raise InvalidRequestOSError("Input data was empty", table=location.uri)
+    return replace(fragments[0], id=number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    """Reports a data file as that of the fragment with this id."""
+
+    inner: FileWatch
+    number: FragmentId
+
+    def begun(self, fragment: Fragment) -> None:
+        """Report a file that is about to be written."""
+        self.inner.begun(replace(fragment, id=self.number))
+
+    def completed(self, fragment: Fragment) -> None:
+        """Report a file that was written."""
+        self.inner.completed(replace(fragment, id=self.number))
 
 
 def ensure_offered(rest: Mapping[str, Any]) -> None:

@@ -162,24 +162,31 @@ def _segments(row_ids: range | pa.Array | pa.ChunkedArray | Iterable[int]) -> tu
         if len(row_ids) == 0:
             return ()
         if not 0 <= row_ids.start <= row_ids.stop <= _MAX_ID:
-            raise InvalidRequestError(f"row ids must be numbers below 2**64, not {row_ids}")
+            problem = f"Row ids must be non-negative and fit in a uint64, not {row_ids}"
+            raise InvalidRequestError(problem)
         return (Range(start=row_ids.start, end=row_ids.stop),)
     values = _values(row_ids)
-    if len(np.unique(values)) < len(values):
-        raise InvalidRequestError("row ids must not repeat", action="Use each row id once.")
+    known, times = np.unique(values, return_counts=True)
+    if len(known) < len(values):
+        repeated = known[times > 1][0]
+        raise InvalidRequestError(f"Row ids must be unique, but {repeated} appears more than once")
     return (segment.build(values),) if len(values) else ()
 
 
 def _values(row_ids: pa.Array | pa.ChunkedArray | Iterable[int]) -> segment.U64Array:
     try:
         if not isinstance(row_ids, pa.Array | pa.ChunkedArray):
+            if not isinstance(row_ids, Iterable):
+                found = type(row_ids).__name__
+                problem = f"Row ids must be an iterable of integers or an Arrow array, not {found}"
+                raise TypeError(problem)
             numbers = (operator.index(row_id) for row_id in row_ids)
             return np.fromiter(numbers, dtype=np.uint64)
         if not pa.types.is_integer(row_ids.type):
-            msg = f"row ids must be integers, not {row_ids.type}"
+            msg = f"Row ids must be an array of integers, not of {row_ids.type}"
             raise TypeError(msg)
         if row_ids.null_count:
-            raise InvalidRequestError(f"row ids must not be null, but {row_ids.null_count} are")
+            raise InvalidRequestError(f"Row ids must not be null, but {row_ids.null_count} are")
         return np.asarray(row_ids.cast(pa.uint64()).to_numpy(), dtype=np.uint64)
     except (OverflowError, pa.ArrowInvalid) as error:
-        raise InvalidRequestError(f"row ids must be numbers below 2**64: {error}") from error
+        raise InvalidRequestError(f"Row ids must fit in a uint64: {error}") from error

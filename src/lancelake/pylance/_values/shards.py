@@ -62,6 +62,13 @@ def spec_of(spec: ShardingSpec | Mapping[str, Any]) -> RegionSpec:
     return region_spec.decode(message)
 
 
+def name_of(spec: ShardingSpec | Mapping[str, Any]) -> str:
+    """Return the name of the values of a sharding spec of one field."""
+    given = dict(spec) if isinstance(spec, Mapping) else asdict(spec)
+    (field,) = given["fields"]
+    return str(field["field_id"])
+
+
 def shown_spec(message: table_pb2.RegionSpec) -> dict[str, Any]:
     """Return a stored spec as a dictionary."""
     return {

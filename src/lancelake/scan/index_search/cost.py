@@ -1,4 +1,4 @@
-"""What it costs to ask indices, and when that is more than it saves."""
+"""Cost of index searches, and the decision whether a scan is cheaper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the rows with stable ids are in a fragment: its ids, prepared for many look-ups."""
+"""Positions of stable row ids in a fragment, prepared for many lookups."""
 
 from __future__ import annotations
 

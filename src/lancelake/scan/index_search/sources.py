@@ -130,11 +130,16 @@ _found_in: PerSnapshot[dict[Path, tuple[IndexSource, ...]]] = PerSnapshot(dict)
 
 
 @contextmanager
-def named_failures(index: str) -> Iterator[None]:
-    """Turn what is wrong with a file of an index into an error that names the index, too."""
+def named_failures(index: str, action: str | None = None) -> Iterator[None]:
+    """Turn what is wrong with a file of an index into an error that names the index, too.
+
+    `action` is what to do where the advice for filters does not apply.
+    """
     try:
         yield
+    except DamagedIndexError:
+        raise
     except (CorruptTableError, ObjectNotFoundError) as error:
         problem = f"index {index!r} cannot be searched: {error.problem}"
         path = error.facts.get("path")
-        raise DamagedIndexError(problem, index=index, path=path) from error
+        raise DamagedIndexError(problem, action=action, index=index, path=path) from error

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.ids import FragmentId
 from lancelake.index.vector.segment import PartitionQueries
-from lancelake.index.vector.top_rows import NearestRows
+from lancelake.index.vector.top_rows import ANY_DISTANCE, NearestRows
 from lancelake.scan.count import live_rows
 from lancelake.scan.index_search.sources import named_failures
 from lancelake.scan.nearest import Nearest
 from lancelake.scan.search.found_rows import FOUND
-from lancelake.scan.vector_search.gate import live_gate
+from lancelake.scan.search.query_tasks import BatchSearch, BatchSearchTask
+from lancelake.scan.vector_search.filtered import many_rows, vector_scan
+from lancelake.scan.vector_search.gate import filtered_gate, live_gate
+from lancelake.scan.vector_search.indexed import candidate_count
 from lancelake.scan.vector_search.sources import (
+    WITHOUT_INDEX,
     SearchedIndex,
     VectorSource,
     probes_of,
@@ -25,37 +31,63 @@ from lancelake.scan.vector_search.sources import (
 )
 from lancelake.scan.vector_search.target import resolve_target
 
+Pairs = tuple[PartitionQueries, ...]
+"""Partitions of a segment, and the queries that search each."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTask:
-    """The partitions of a segment that a task opens, and the queries that search each."""
+    """The partitions of an index that a task opens, and the queries that search each."""
 
-    snapshot: Snapshot
-    nearest: Nearest
-    segment: int
-    """Number of the segment among those of the index."""
-    pairs: tuple[PartitionQueries, ...]
+    search: BatchSearch
+    segments: tuple[Pairs, ...]
+    """The partitions of each segment, in the order of the segments of the index."""
+    instead: BatchSearchTask | None = None
+    """The share of this task if so few rows match the filter that all of them are read."""
 
     is_partial = True
 
     def run(self) -> pa.Table:
-        """Return up to `k` rows of each query from these partitions."""
-        nearest = self.nearest
-        target = resolve_target(self.snapshot, nearest)
-        index = searched_index(self.snapshot, target, nearest, only_indexed=False)
-        if index is None or not self.pairs:
+        """Return candidates of each query from these partitions, with the columns of `FOUND`."""
+        search = self.search
+        target = resolve_target(search.snapshot, search.nearest)
+        index = searched_index(search.snapshot, target, search.nearest, only_indexed=False)
+        if index is None:
             return FOUND.empty_table()
-        source = index.sources[self.segment]
-        gate = live_gate(self.snapshot, source)
-        asked, pairs = _numbered(self.pairs)
-        found = NearestRows(len(asked), nearest.k, nearest.within)
-        with named_failures(index.name):
-            source.segment.search_partitions(nearest.queries[asked], pairs, found, gate)
+        rows: dict[int, BitMap] | None = None
+        if search.filter is not None:
+            covered = _fragments_of(search.snapshot, index, are_covered=True)
+            scan = vector_scan(search.snapshot, target, covered, search.filter)
+            rows = many_rows(scan, search.nearest.k)
+            if rows is None:
+                return FOUND.empty_table() if self.instead is None else self.instead.run()
+        with named_failures(index.name, WITHOUT_INDEX):
+            found = [
+                self._searched(number, index.sources[number], pairs, rows)
+                for number, pairs in enumerate(self.segments)
+                if pairs
+            ]
+        return pa.concat_tables(found) if found else FOUND.empty_table()
+
+    def _searched(
+        self, number: int, source: VectorSource, pairs: Pairs, rows: dict[int, BitMap] | None
+    ) -> pa.Table:
+        snapshot, nearest = self.search.snapshot, self.search.nearest
+        gate = live_gate(snapshot, source)
+        if rows is not None:
+            gate = filtered_gate(snapshot, source, rows)
+        asked, chosen = _numbered(pairs)
+        # Distances of candidates are not exact; their range is checked once they are refined.
+        within = nearest.within if nearest.refine_factor is None else ANY_DISTANCE
+        found = NearestRows(len(asked), candidate_count(nearest), within)
+        source.segment.search_partitions(nearest.queries[asked], chosen, found, gate)
         ranked = [found.result(place) for place in range(len(asked))]
         ids = np.concatenate([rows.ids for rows in ranked])
         columns = [
             np.repeat(asked, [len(rows) for rows in ranked]),
-            gate.addresses(self.snapshot, ids).astype(np.int64),
+            np.full(len(ids), number, dtype=np.int32),
+            ids.astype(np.int64),
+            gate.addresses(snapshot, ids).astype(np.int64),
             np.concatenate([rows.distances for rows in ranked]),
         ]
         return pa.table(columns, schema=FOUND)
@@ -66,48 +98,48 @@ class PartitionSplit:
     """A search by an index, split into tasks, and the fragments to be scanned besides."""
 
     tasks: tuple[PartitionTask, ...]
+    covered: tuple[FragmentId, ...]
+    """The fragments that the index covers."""
     uncovered: tuple[FragmentId, ...]
     exact: Nearest
-    """The search of the uncovered fragments: that of the index, without it."""
+    """The search of fragments without the index."""
 
 
-def split_by_partitions(
-    snapshot: Snapshot, nearest: Nearest, parallelism: int, *, fast_search: bool
-) -> PartitionSplit | None:
-    """Split a search without a filter so that each partition is opened by one task.
+def split_by_partitions(search: BatchSearch, parallelism: int) -> PartitionSplit | None:
+    """Split a search so that each partition is opened by one task.
 
-    None if the partitions of a query depend on what is found in others: if candidates are refined,
-    or if those that are searched at first may have fewer than `k` rows.
+    None if the partitions of a query depend on what is found in others: if those that are
+    searched at first may have too few rows.
     """
-    if nearest.refine_factor is not None:
-        return None
+    snapshot, nearest = search.snapshot, search.nearest
     target = resolve_target(snapshot, nearest)
-    index = searched_index(snapshot, target, nearest, only_indexed=fast_search)
+    index = searched_index(snapshot, target, nearest, only_indexed=search.fast_search)
     if index is None:
         return None
-    tasks: list[PartitionTask] = []
-    for number, source in enumerate(index.sources):
-        chosen = _chosen(snapshot, source, nearest)
+    shares: list[list[Pairs]] = []
+    for source in index.sources:
+        chosen = _chosen(search, source)
         if chosen is None:
             return None
-        for pairs in _shares(source, chosen, parallelism):
-            part = PartitionTask(snapshot=snapshot, nearest=nearest, segment=number, pairs=pairs)
-            tasks.append(part)
-    left = () if fast_search else _uncovered(snapshot, index)
-    exact = replace(nearest, use_index=False, metric=index.metric)
-    return PartitionSplit(tasks=tuple(tasks), uncovered=left, exact=exact)
+        shares.append(_shares(source, chosen, parallelism))
+    tasks = (PartitionTask(search=search, segments=each) for each in zip(*shares, strict=True))
+    return PartitionSplit(
+        tasks=tuple(task for task in tasks if any(task.segments)),
+        covered=_fragments_of(snapshot, index, are_covered=True),
+        uncovered=() if search.fast_search else _fragments_of(snapshot, index, are_covered=False),
+        exact=replace(nearest, use_index=False, metric=index.metric),
+    )
 
 
-def _chosen(
-    snapshot: Snapshot, source: VectorSource, nearest: Nearest
-) -> npt.NDArray[np.int64] | None:
+def _chosen(search: BatchSearch, source: VectorSource) -> npt.NDArray[np.int64] | None:
     """Return the partitions that each query searches; None if that is known only later."""
-    segment = source.segment
+    snapshot, nearest, segment = search.snapshot, search.nearest, source.segment
     probes = probes_of(nearest, len(segment.model.partitions))
     chosen = segment.nearest_partitions(nearest.queries, probes.first)
     if probes.first == probes.most:
         return chosen
-    if not nearest.within.is_unbounded:
+    is_bounded = nearest.refine_factor is None and not nearest.within.is_unbounded
+    if is_bounded or search.filter is not None:
         return None
     counts = np.array(segment.model.rows.counts)
     fragments = [f for f in snapshot.manifest.fragments if f.id in source.coverage.fragments]
@@ -117,12 +149,10 @@ def _chosen(
     # Then all rows of the index are rows of these fragments, of which the deleted ones are known.
     is_whole = stored == counts.sum()
     least = counts[chosen].sum(axis=1).min() - (stored - live)
-    return chosen if is_whole and least >= nearest.k else None
+    return chosen if is_whole and least >= candidate_count(nearest) else None
 
 
-def _shares(
-    source: VectorSource, chosen: npt.NDArray[np.int64], count: int
-) -> list[tuple[PartitionQueries, ...]]:
+def _shares(source: VectorSource, chosen: npt.NDArray[np.int64], count: int) -> list[Pairs]:
     """Distribute partitions, in their order, to shares of about the same number of distances."""
     numbers, flat = np.unique(chosen, return_inverse=True)
     order = np.argsort(flat.reshape(-1), kind="stable")
@@ -132,18 +162,20 @@ def _shares(
     work = np.cumsum(asked * (1 + np.array(source.segment.model.rows.counts)[numbers]))
     share = np.minimum((work - 1) * count // work[-1], count - 1)
     pairs = list(zip(numbers.tolist(), groups, strict=True))
-    found = [tuple(p for p, s in zip(pairs, share, strict=True) if s == i) for i in range(count)]
-    return [part for part in found if part]
+    return [tuple(p for p, s in zip(pairs, share, strict=True) if s == i) for i in range(count)]
 
 
 def _numbered(
-    pairs: tuple[PartitionQueries, ...],
+    pairs: Sequence[PartitionQueries],
 ) -> tuple[npt.NDArray[np.int64], list[PartitionQueries]]:
     """Return the queries of some partitions, and the partitions with places among these."""
     asked = np.unique(np.concatenate([queries for _, queries in pairs]))
     return asked, [(number, np.searchsorted(asked, queries)) for number, queries in pairs]
 
 
-def _uncovered(snapshot: Snapshot, index: SearchedIndex) -> tuple[FragmentId, ...]:
+def _fragments_of(
+    snapshot: Snapshot, index: SearchedIndex, *, are_covered: bool
+) -> tuple[FragmentId, ...]:
+    """Return the fragments that an index covers, or the others."""
     covered = index.covered
-    return tuple(f.id for f in snapshot.manifest.fragments if f.id not in covered)
+    return tuple(f.id for f in snapshot.manifest.fragments if (f.id in covered) is are_covered)

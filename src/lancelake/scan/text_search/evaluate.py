@@ -18,13 +18,14 @@ from lancelake.index.row_ids import BoolArray
 from lancelake.index.text.analyzer import Analyzer
 from lancelake.index.text.expand import term_search
 from lancelake.index.text.memory_partition import memory_partition
-from lancelake.index.text.partition import TextPartition
+from lancelake.index.text.partition import TextPartition, missing_positions
 from lancelake.index.text.query import Boolean, Boost, Match, MultiMatch, Phrase, TextQuery
 from lancelake.index.text.search import corpus_of, search
 from lancelake.scan.index_search.sources import named_failures
 from lancelake.scan.text_search import scored_rows
 from lancelake.scan.text_search.scored_rows import ScoredRows
 from lancelake.scan.text_search.sources import (
+    WITHOUT_INDEX,
     DocumentRows,
     SearchedColumn,
     document_rows,
@@ -103,7 +104,8 @@ class TextSearch:
         if not column.sources:
             return []
         found: list[ScoredRows] = []
-        with named_failures(column.sources[0].index):
+        with named_failures(column.sources[0].index, WITHOUT_INDEX):
+            _ensure_positions(column, query)
             partitions = list(column.partitions())
             stored: list[TextPartition] = [partition for _, partition in partitions]
             wanted = term_search(query, column.analyzer, stored)
@@ -174,3 +176,8 @@ class TextSearch:
             return batch
         kept = self.allowed(np.asarray(batch.column(ROW_ID), dtype=np.uint64))
         return batch.filter(pa.array(kept))
+
+
+def _ensure_positions(column: SearchedColumn, query: Match | Phrase) -> None:
+    if isinstance(query, Phrase) and not column.parameters.with_position:
+        raise missing_positions()

@@ -25,7 +25,8 @@ class ScoredRows:
     @staticmethod
     def of(addresses: U64Array, scores: F32) -> ScoredRows:
         """Return rows in any order, of which none is given twice."""
-        order = np.argsort(addresses)
+        # A stable sort merges the ascending rows of partitions.
+        order = np.argsort(addresses, kind="stable")
         return ScoredRows(addresses[order], scores[order])
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""What is searched for a column: the segments of its text index, and rows that none covers."""
+"""Sources of a text search: the segments of the index, and rows that none of them covers."""
 
 from __future__ import annotations
 
@@ -31,6 +31,16 @@ from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_lookup import MISSING, addresses_of, live_addresses
 from lancelake.scan.stream import run
 
+WITHOUT_INDEX = "Build the index again, or drop it to search all texts."
+# Texts of a column without an index are only divided into words, as in official releases.
+_UNINDEXED = TextParameters(
+    max_token_length=None,
+    lower_case=False,
+    stem=False,
+    remove_stop_words=False,
+    ascii_folding=False,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SearchedColumn:
@@ -49,10 +59,10 @@ class SearchedColumn:
 
     @property
     def parameters(self) -> TextParameters:
-        """How texts become terms; without an index, as one by default would have it."""
+        """How texts become terms."""
         if not self.sources:
-            return TextParameters.requested({})
-        with named_failures(self.sources[0].index):
+            return _UNINDEXED
+        with named_failures(self.sources[0].index, WITHOUT_INDEX):
             return self.segments[0].layout.parameters
 
     @property
@@ -60,13 +70,13 @@ class SearchedColumn:
         """What divides queries into terms."""
         if not self.sources:
             return Analyzer(self.parameters)
-        with named_failures(self.sources[0].index):
+        with named_failures(self.sources[0].index, WITHOUT_INDEX):
             return self.segments[0].analyzer
 
     def partitions(self) -> Iterator[tuple[IndexSource, StoredPartition]]:
         """Yield the partitions of all segments."""
         for source, segment in zip(self.sources, self.segments, strict=True):
-            with named_failures(source.index):
+            with named_failures(source.index, WITHOUT_INDEX):
                 partitions = segment.partitions
             for partition in partitions:
                 yield source, partition
@@ -119,7 +129,7 @@ def indexed_columns(snapshot: Snapshot) -> list[str]:
 
 
 def _text_path(snapshot: Snapshot, entry: IndexMetadata) -> str | None:
-    """Return the column of a text index; files tell the kind of an entry without details."""
+    """Return the column of a text index; without details, its files have the kind."""
     field_id = entry.fields[0] if entry.fields and not entry.is_system else None
     field = None if field_id is None else snapshot.manifest.schema.by_id().get(field_id)
     if field is None or field_id is None:

@@ -9,19 +9,18 @@ from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.rowids.segment import U64Array
-from lancelake.index.vector.metric import Metric
 from lancelake.index.vector.top_rows import NearestRows
 from lancelake.scan.index_search.sources import named_failures
 from lancelake.scan.nearest import Nearest
-from lancelake.scan.request import ScanRequest
-from lancelake.scan.scored_rows import rows_at
-from lancelake.scan.vector_search.flat import add_values
 from lancelake.scan.vector_search.gate import RowGate, filtered_gate, live_gate
-from lancelake.scan.vector_search.sources import SearchedIndex, VectorSource, probes_of
+from lancelake.scan.vector_search.refine import add_refined
+from lancelake.scan.vector_search.sources import (
+    WITHOUT_INDEX,
+    SearchedIndex,
+    VectorSource,
+    probes_of,
+)
 from lancelake.scan.vector_search.target import VectorTarget
-
-# Stored vectors of so many rows are read at once.
-_REFINED_ROWS = 1 << 15
 
 
 class IndexedSearch:
@@ -43,13 +42,13 @@ class IndexedSearch:
                 if rows is None
                 else filtered_gate(self._snapshot, source, rows)
             )
-            with named_failures(self._index.name):
+            with named_failures(self._index.name, WITHOUT_INDEX):
                 self._search(source, gate, found)
 
     def _search(self, source: VectorSource, gate: RowGate, found: NearestRows) -> None:
         nearest, segment = self._nearest, source.segment
         probes = probes_of(nearest, len(segment.model.partitions))
-        wanted = nearest.k * (nearest.refine_factor or 1)
+        wanted = candidate_count(nearest)
         if self._target.type.is_multi:
             ids = segment.candidates(nearest.queries, probes, gate, wanted)
             self._refine([gate.addresses(self._snapshot, ids)], found)
@@ -70,23 +69,10 @@ class IndexedSearch:
             found.add(place, addresses[place], rows.distances)
 
     def _refine(self, candidates: Sequence[U64Array], found: NearestRows) -> None:
-        """Add candidates of each query with the exact distances of their stored vectors."""
-        metric: Metric = self._index.metric
-        dtype = self._target.type
-        queries = dtype.query_matrix(self._nearest.queries)
-        every = np.unique(np.concatenate(candidates))
-        request = ScanRequest(columns=(self._target.path,))
-        for start in range(0, len(every), _REFINED_ROWS):
-            part = every[start : start + _REFINED_ROWS]
-            values = rows_at(self._snapshot, part, request).column(0).combine_chunks()
-            if dtype.is_multi:
-                add_values(values, part, dtype, metric, queries, found)
-                continue
-            for place, chosen in enumerate(candidates):
-                at = np.searchsorted(part, chosen[np.isin(chosen, part)])
-                single = NearestRows(1, found.k, self._nearest.within)
-                add_values(
-                    values.take(at), part[at], dtype, metric, queries[place : place + 1], single
-                )
-                ranked = single.result(0)
-                found.add(place, ranked.ids, ranked.distances)
+        metric = self._index.metric
+        add_refined(self._snapshot, self._target, metric, self._nearest, candidates, found)
+
+
+def candidate_count(nearest: Nearest) -> int:
+    """Return how many rows of each segment are ranked: more than `k` if they are refined."""
+    return nearest.k * (nearest.refine_factor or 1)

@@ -16,22 +16,19 @@ from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FragmentId
 from lancelake.index.vector.metric import Metric
 from lancelake.index.vector.top_rows import NearestRows, RankedRows
-from lancelake.scan.execute import kept_offsets
 from lancelake.scan.explain import explain, index_steps, measured_scan
 from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.nearest import DISTANCE, QUERY_INDEX, Nearest
 from lancelake.scan.plan import ScanPlan
-from lancelake.scan.planner import plan
 from lancelake.scan.ranked_search import RankedSearch
 from lancelake.scan.request import ScanRequest
-from lancelake.scan.row_mask import AllowedRows, masked_plan
+from lancelake.scan.row_mask import AllowedRows
 from lancelake.scan.scored_rows import SearchedRows
+from lancelake.scan.vector_search.filtered import many_rows, vector_scan
 from lancelake.scan.vector_search.flat import search_rows
 from lancelake.scan.vector_search.indexed import IndexedSearch
 from lancelake.scan.vector_search.sources import SearchedIndex, searched_index
 from lancelake.scan.vector_search.target import VectorTarget, resolve_target
-
-_FEW_ROWS = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,17 +111,13 @@ class VectorSearch:
         return found
 
     def _search_index(self, index: SearchedIndex, nearest: NearestRows) -> list[FragmentId]:
-        """Search the rows that the index covers; return fragments to be scanned instead.
-
-        Few rows that match the filter are found faster, and exactly, by reading them.
-        """
+        """Search the rows that the index covers; return fragments to be scanned instead."""
         covered = [i for i in self._fragments() if i in index.covered]
         rows: dict[int, BitMap] | None = None
         is_part = self.request.fragment_ids is not None
         if covered and (self._prefilter is not None or self.mask is not None or is_part):
-            scan = self._rows_to_scan(covered)
-            rows = {int(task.fragment.id): kept_offsets(task) for task in scan.tasks}
-            if sum(map(len, rows.values())) <= max(_FEW_ROWS, self.nearest.k):
+            rows = many_rows(self._rows_to_scan(covered), self.nearest.k)
+            if rows is None:
                 return covered
         IndexedSearch(self.snapshot, self.target, self.nearest, index).run(rows, nearest)
         return []
@@ -147,16 +140,14 @@ class VectorSearch:
         return self.request.filter if self.request.prefilter else None
 
     def _rows_to_scan(self, fragments: Sequence[FragmentId]) -> ScanPlan:
-        request = ScanRequest(
-            columns=(self.target.path,),
-            filter=self._prefilter,
-            with_row_address=True,
+        return vector_scan(
+            self.snapshot,
+            self.target,
+            fragments,
+            self._prefilter,
             use_scalar_index=self.request.use_scalar_index,
-            fragment_ids=tuple(fragments),
+            mask=self.mask,
         )
-        if self.mask is None:
-            return plan(self.snapshot, request)
-        return masked_plan(self.snapshot, request, self.mask)
 
     def _searched(self, ranked: Sequence[RankedRows]) -> SearchedRows:
         distances = np.concatenate([rows.distances for rows in ranked])

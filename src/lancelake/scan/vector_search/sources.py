@@ -11,6 +11,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.condition import Column
 from lancelake.format.column_path import split_path
+from lancelake.format.ids import FieldId
 from lancelake.index.coverage import Coverage
 from lancelake.index.stored_segment import indexed_type
 from lancelake.index.vector.metric import Metric
@@ -21,6 +22,11 @@ from lancelake.scan.vector_search.target import VectorTarget
 
 # Partitions that are searched at first if a search does not say how many.
 _FIRST_PROBES = 20
+
+WITHOUT_INDEX = (
+    "Search without it (use_index=False in Python, useIndex=False in Spark, --no-index at the "
+    "command line), and drop the index or build it again."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,7 +59,7 @@ def searched_index(
 
     If only indexed rows are wanted, an index of another metric is an error.
     """
-    found = _indices(snapshot, target) if nearest.use_index else []
+    found = vector_indices(snapshot, target.path, target.field_id) if nearest.use_index else []
     for index in found:
         if nearest.metric in (None, index.metric):
             return index
@@ -79,11 +85,12 @@ def probes_of(nearest: Nearest, partitions: int) -> Probes:
     return Probes(first=min(first, most), most=most)
 
 
-def _indices(snapshot: Snapshot, target: VectorTarget) -> list[SearchedIndex]:
+def vector_indices(snapshot: Snapshot, path: str, field_id: FieldId) -> list[SearchedIndex]:
+    """Return the vector indices of a column that cover fragments of the version."""
     if not snapshot.indices:
         return []
-    field = snapshot.manifest.schema.by_id()[target.field_id]
-    column = Column(path=split_path(target.path), dtype=indexed_type(field))
+    field = snapshot.manifest.schema.by_id()[field_id]
+    column = Column(path=split_path(path), dtype=indexed_type(field))
     by_name: dict[str, list[VectorSource]] = {}
     for source in IndexSources(snapshot).of(column):
         if isinstance(source.segment, VectorSegment):
@@ -93,6 +100,6 @@ def _indices(snapshot: Snapshot, target: VectorTarget) -> list[SearchedIndex]:
 
 
 def _index(name: str, sources: tuple[VectorSource, ...]) -> SearchedIndex:
-    with named_failures(name):
+    with named_failures(name, WITHOUT_INDEX):
         model = sources[0].segment.model
     return SearchedIndex(name=name, type=model.type, metric=model.metric, sources=sources)

@@ -11,6 +11,7 @@ from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
+from lancelake.spark.catalog.result_rows import TEXT, WHOLE, ResultRow, row_schema
 from lancelake.spark.options.table_options import TableOptions, open_version
 from lancelake.spark.options.times import zoned
 from lancelake.table.branches import remove_branch
@@ -20,8 +21,7 @@ from lancelake.table.restore import restore
 from lancelake.table.tags import create_tag, remove_tag
 
 Arguments = Mapping[str, Any]
-Answer = Mapping[str, Any]
-Answers = Answer | Sequence[Answer] | DataFrame
+Results = ResultRow | Sequence[ResultRow] | DataFrame
 """One row, several, or rows with a schema of their own."""
 
 
@@ -42,17 +42,16 @@ class Procedure:
     text: str
     parameters: tuple[Parameter, ...]
     answer: t.StructType | None
-    run: Callable[[SparkSession, TableOptions, Arguments], Answers]
+    run: Callable[[SparkSession, TableOptions, Arguments], Results]
 
 
-_TEXT, _WHOLE = t.StringType(), t.LongType()
-_VERSION = t.StructType([t.StructField("version", _WHOLE)])
-_NAMED = t.StructType([t.StructField("name", _TEXT), t.StructField("version", _WHOLE)])
-_NAME = t.StructType([t.StructField("name", _TEXT)])
-_AT = Parameter(name="version", dtype=_TEXT, default="NULL")
+_VERSION = row_schema(version=WHOLE)
+_NAMED = row_schema(name=TEXT, version=WHOLE)
+_NAME = row_schema(name=TEXT)
+_AT = Parameter(name="version", dtype=TEXT, default="NULL")
 
 
-def _rollback(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:
+def _rollback(spark: SparkSession, table: TableOptions, given: Arguments) -> ResultRow:
     version, time = given["version"], given["timestamp"]
     if (version is None) == (time is None):
         raise InvalidRequestError(
@@ -64,28 +63,28 @@ def _rollback(spark: SparkSession, table: TableOptions, given: Arguments) -> Ans
     return {"version": restore(open_version(at)).version}
 
 
-def _tag(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
+def _tag(spark: SparkSession, table: TableOptions, given: Arguments) -> ResultRow:  # noqa: ARG001
     found = _at(table, given["version"])
     create_tag(found, given["name"], AtVersion(found.version))
     return {"name": given["name"], "version": found.version}
 
 
-def _drop_tag(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
+def _drop_tag(spark: SparkSession, table: TableOptions, given: Arguments) -> ResultRow:  # noqa: ARG001
     remove_tag(_at(table, None), given["name"])
     return {"name": given["name"]}
 
 
-def _branch(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
+def _branch(spark: SparkSession, table: TableOptions, given: Arguments) -> ResultRow:  # noqa: ARG001
     made = create_branch(_at(table, given["version"]), given["name"])
     return {"name": given["name"], "version": made.version}
 
 
-def _drop_branch(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
+def _drop_branch(spark: SparkSession, table: TableOptions, given: Arguments) -> ResultRow:  # noqa: ARG001
     remove_branch(table.location, given["name"])
     return {"name": given["name"]}
 
 
-def _clone(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
+def _clone(spark: SparkSession, table: TableOptions, given: Arguments) -> ResultRow:  # noqa: ARG001
     target = table.location.beside(given["target"])
     copy = shallow_clone if given["shallow"] else deep_clone
     return {"version": copy(_at(table, given["version"]), target).version}
@@ -124,23 +123,23 @@ def known(
     name: str,
     text: str,
     answer: t.StructType | None,
-    run: Callable[[SparkSession, TableOptions, Arguments], Answers],
+    run: Callable[[SparkSession, TableOptions, Arguments], Results],
     *parameters: Parameter,
 ) -> None:
     """Register a procedure whose first argument is the table."""
-    table = Parameter(name="table", dtype=_TEXT)
+    table = Parameter(name="table", dtype=TEXT)
     every = (table, *parameters)
     add_procedure(Procedure(name=name, text=text, parameters=every, answer=answer, run=run))
 
 
-_OF = Parameter(name="name", dtype=_TEXT)
+_OF = Parameter(name="name", dtype=TEXT)
 known(
     "rollback",
     "restores an older version as the newest",
     _VERSION,
     _rollback,
     _AT,
-    Parameter(name="timestamp", dtype=_TEXT, default="NULL"),
+    Parameter(name="timestamp", dtype=TEXT, default="NULL"),
 )
 known("tag", "creates a tag for a version", _NAMED, _tag, _OF, _AT)
 known("drop_tag", "deletes a tag", _NAME, _drop_tag, _OF)
@@ -151,7 +150,7 @@ known(
     "creates a shallow or deep clone of a table",
     _VERSION,
     _clone,
-    Parameter(name="target", dtype=_TEXT),
+    Parameter(name="target", dtype=TEXT),
     Parameter(name="shallow", dtype=t.BooleanType(), default="true"),
     _AT,
 )

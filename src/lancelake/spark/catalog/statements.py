@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from lancelake.errors import InvalidRequestError
+from lancelake.format.column_path import quoted_path
 from lancelake.spark.catalog.table_functions import with_metadata_tables
-from lancelake.spark.catalog.table_names import full_name, path_name, procedures_of, quoted
+from lancelake.spark.catalog.table_names import full_name, path_name, procedures_of
 
 _NAME = r"(?P<name>'[^']+'|(?:`[^`]+`|\w+)(?:\s*\.\s*(?:`[^`]+`|\w+))*)"
 _SYNTAX = {
@@ -69,7 +70,7 @@ def translated(spark: SparkSession, text: str) -> str | None:
             return _call(spark, parts, "rollback", version=version, timestamp=given["time"])
         case _:
             limit = "" if given["limit"] is None else f" LIMIT {given['limit']}"
-            return f"SELECT * FROM {quoted([*parts, 'history'])} ORDER BY version DESC{limit}"
+            return f"SELECT * FROM {quoted_path([*parts, 'history'])} ORDER BY version DESC{limit}"
 
 
 def _parts(spark: SparkSession, name: str) -> list[str] | None:
@@ -80,10 +81,10 @@ def _parts(spark: SparkSession, name: str) -> list[str] | None:
 def _call(
     spark: SparkSession, parts: Sequence[str], procedure: str, **arguments: str | bool | None
 ) -> str:
-    given = {"table": quoted(parts), **arguments}
+    given = {"table": quoted_path(parts), **arguments}
     texts = [f"{name} => {_literal(value)}" for name, value in given.items() if value is not None]
     home = procedures_of(spark, parts[0])
-    return f"CALL {quoted([home, 'system', procedure])}({', '.join(texts)})"
+    return f"CALL {quoted_path([home, 'system', procedure])}({', '.join(texts)})"
 
 
 def _literal(value: str | bool) -> str:

@@ -7,8 +7,9 @@ import re
 from pyspark.sql import SparkSession
 
 from lancelake.errors import InvalidRequestError
+from lancelake.format.column_path import quoted_path
 from lancelake.spark.catalog.procedures import procedure_named
-from lancelake.spark.catalog.table_names import full_name, quoted
+from lancelake.spark.catalog.table_names import full_name
 from lancelake.spark.catalog.warehouse import METADATA_TABLES
 from lancelake.suggest import suggestion
 
@@ -36,7 +37,7 @@ def _table(spark: SparkSession, call: re.Match[str]) -> str:
     is_full = table is not None and call["table"].replace("`", "") == ".".join(table)
     if table is None or not (is_full or table[0] == owner[0]):
         table = full_name(spark, f"{catalog}.{call['table']}") or []
-    return call["before"] + quoted([*table, function])
+    return call["before"] + quoted_path([*table, function])
 
 
 def _unknown(catalog: str, function: str, table: str) -> InvalidRequestError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -107,11 +106,6 @@ def procedures_of(spark: SparkSession, catalog: str) -> str:
     """Return the catalog whose procedures take tables of a catalog."""
     others = [name for name in _registered(spark) if name != SESSION_CATALOG]
     return others[0] if catalog == SESSION_CATALOG and others else catalog
-
-
-def quoted(parts: Sequence[str]) -> str:
-    """Return the parts of a name as SQL."""
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def _place(directory: Directory, parts: list[str], name: str, *, is_exact: bool) -> TableOptions:

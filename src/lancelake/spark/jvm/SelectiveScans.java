@@ -1,7 +1,9 @@
 package lancelake;
 
 import java.lang.reflect.Proxy;
+import java.math.BigInteger;
 import java.util.function.BooleanSupplier;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.optimizer.PushDownPredicates$;
@@ -22,6 +24,9 @@ import scala.runtime.AbstractPartialFunction;
  * This rule runs Spark's own rule again with a filter that is always true above each such scan.
  */
 public class SelectiveScans extends Rule {
+  private static final BigInteger FEW_BYTES = BigInteger.valueOf(1 << 20);
+  private static final BigInteger TIMES_SMALLER = BigInteger.valueOf(8);
+
   private static final AbstractPartialFunction MARK =
       new AbstractPartialFunction() {
         public boolean isDefinedAt(Object node) {
@@ -41,11 +46,19 @@ public class SelectiveScans extends Rule {
   private static final AbstractPartialFunction UNMARK =
       new AbstractPartialFunction() {
         public boolean isDefinedAt(Object node) {
-          return isMark(node);
+          return isMark(node) || isCostly(node);
         }
 
         public Object applyOrElse(Object node, scala.Function1 other) {
-          return isMark(node) ? ((Filter) node).child() : other.apply(node);
+          if (!isDefinedAt(node)) {
+            return other.apply(node);
+          }
+          // The result itself is not looked at again, and filters are stacked.
+          Object below = ((Filter) node).child();
+          while (isDefinedAt(below)) {
+            below = ((Filter) below).child();
+          }
+          return below;
         }
       };
 
@@ -63,6 +76,9 @@ public class SelectiveScans extends Rule {
       return plan;
     }
     LogicalPlan clean = (LogicalPlan) pruned.transformWithSubqueries(UNMARK);
+    if (!clean.containsPattern(TreePattern.DYNAMIC_PRUNING_SUBQUERY())) {
+      return plan;
+    }
     LogicalPlan pushed = PushDownPredicates$.MODULE$.apply(clean);
     return CleanupDynamicPruningFilters$.MODULE$.apply(pushed);
   }
@@ -77,6 +93,24 @@ public class SelectiveScans extends Rule {
         && scan instanceof BooleanSupplier
         && relation.output().size() > 0
         && ((BooleanSupplier) scan).getAsBoolean();
+  }
+
+  /**
+   * Whether pruning would cost more than it saves. For the values of a join, Spark plans the join once
+   * more, with all that prunes its own sides, and most such joins have no result that could be used
+   * again. Values of a side that is not much smaller than the scan hardly leave rows out of it.
+   */
+  private static boolean isCostly(Object node) {
+    if (!(node instanceof Filter)
+        || !(((Filter) node).condition() instanceof DynamicPruningSubquery)) {
+      return false;
+    }
+    DynamicPruningSubquery pruning = (DynamicPruningSubquery) ((Filter) node).condition();
+    BigInteger values = pruning.buildQuery().stats().sizeInBytes().bigInteger();
+    BigInteger scanned = ((Filter) node).child().stats().sizeInBytes().bigInteger();
+    return pruning.buildQuery().containsPattern(TreePattern.JOIN())
+        || values.compareTo(FEW_BYTES) > 0
+            && values.multiply(TIMES_SMALLER).compareTo(scanned) > 0;
   }
 
   private static boolean isMark(Object node) {

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-
 from lancelake.expr.condition import Column, Condition
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.jvm.spark_conditions import Operand, SparkLiteral, spark_condition
-
-TypeOf = Callable[[tuple[str, ...]], pa.DataType | None]
-"""The Arrow type of a column by its path; None if the table has no such column."""
+from lancelake.spark.jvm.spark_conditions import Operand, SparkLiteral, TypeOf, spark_condition
 
 _MANY = 20
 _TEXT_TYPES = ("string",)
@@ -42,7 +36,7 @@ class JavaExpressions:
         """Convert a column, a literal or a condition."""
         kind = _kind(expression)
         if kind == "FieldReference":
-            return self.column(expression)
+            return self._column(expression)
         if kind == "LiteralValue":
             return _constant(expression)
         if hasattr(expression, "name") and self._is_predicate(expression):
@@ -51,9 +45,12 @@ class JavaExpressions:
 
     def column(self, reference: Any) -> Column | None:
         """Convert a reference to a column."""
-        if _kind(reference) != "FieldReference":
-            return None
-        path = tuple(reference.fieldNames())
+        return self._column(reference) if _kind(reference) == "FieldReference" else None
+
+    def _column(self, reference: Any) -> Column | None:
+        text = str(reference.toString())
+        # Text is one call, an array one for each name; only a name without signs is as it is shown.
+        path = (text,) if text.isidentifier() else tuple(reference.fieldNames())
         dtype = self.type_of(path)
         return None if dtype is None else Column(path=path, dtype=dtype)
 

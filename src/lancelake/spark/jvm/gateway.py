@@ -28,6 +28,8 @@ _NEEDED = (
 )
 
 
+_RECENT = 256
+
 _PER_JVM: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 """Objects created once per JVM, by its connection."""
 
@@ -73,6 +75,17 @@ class Gateway:
             self._known[key] = make()
         return self._known[key]
 
+    def recent(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return an immutable Java object, of which the most recently used are kept."""
+        recent: dict[str, Any] = self._known.setdefault("recent objects", {})
+        found = recent.pop(name, None)
+        if found is None:
+            found = make()
+        recent[name] = found  # the last one
+        if len(recent) > _RECENT:
+            recent.pop(next(iter(recent)), None)
+        return found
+
     def once_per_jvm(self, name: str, make: Callable[[], Any]) -> Any:
         """Return an object that all sessions and applications of the JVM share."""
         shared = _PER_JVM.setdefault(self.gateway, {})
@@ -87,6 +100,8 @@ class Gateway:
     def array(self, cls: Any, items: Iterable[Any]) -> Any:
         """Return a Java array; items may be Python objects that implement interfaces."""
         found = list(items)
+        if not found:
+            return self.once(f"empty array of {cls._fqn}", lambda: self.gateway.new_array(cls, 0))
         result = self.gateway.new_array(cls, len(found))
         put = self.member("java.lang.reflect.Array", "set")
         for position, item in enumerate(found):
@@ -117,6 +132,9 @@ class Gateway:
 
     def options(self, items: Mapping[str, str]) -> Any:
         """Return options as a map of the connector API."""
+        if not items:
+            empty = "org.apache.spark.sql.util.CaseInsensitiveStringMap"
+            return self.once("no options", self.member(empty, "empty"))
         return self.cls("org.apache.spark.sql.util.CaseInsensitiveStringMap")(self.map(items))
 
     def optional_long(self, value: int | None) -> Any:
@@ -128,7 +146,7 @@ class Gateway:
 
     def none(self) -> Any:
         """Return Scala's empty option."""
-        return self.member("scala.Option", "empty")()
+        return self.once("none", self.member("scala.Option", "empty"))
 
     def session_state(self) -> Any:
         """Return the parsers, catalogs and settings of the session."""

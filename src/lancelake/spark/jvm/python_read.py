@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql import types as t
@@ -17,7 +18,9 @@ from lancelake.spark.worker.task_messages import Work
 
 def java_schema(gateway: Gateway, schema: t.StructType) -> Any:
     """Return a schema as a Java object."""
-    return gateway.member("org.apache.spark.sql.types.DataType", "fromJson")(schema.json())
+    text = schema.json()
+    parse = gateway.member("org.apache.spark.sql.types.DataType", "fromJson")
+    return gateway.recent(f"schema {text}", lambda: parse(text))
 
 
 def python_schema(schema: Any) -> t.StructType:
@@ -65,8 +68,11 @@ def driver_metrics(gateway: Gateway, texts: Mapping[str, str]) -> list[Any]:
 
 def driver_values(gateway: Gateway, values: Mapping[str, int]) -> Any:
     """Return the values of driver metrics."""
-    value_of = gateway.cls(f"{PYTHON_SOURCE}.PythonCustomTaskMetric")
-    found = [value_of(name, value) for name, value in values.items()]
+    make = gateway.cls(f"{PYTHON_SOURCE}.PythonCustomTaskMetric")
+    found = [
+        gateway.recent(f"metric {name} {value}", partial(make, name, value))
+        for name, value in values.items()
+    ]
     return gateway.array(gateway.connector("metric.CustomTaskMetric"), found)
 
 

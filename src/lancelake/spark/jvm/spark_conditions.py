@@ -8,7 +8,7 @@ Predicates that may have another meaning are left to Spark.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import assert_never
@@ -52,6 +52,9 @@ class SparkLiteral:
 
 
 Operand = Column | SparkLiteral | Condition
+
+TypeOf = Callable[[tuple[str, ...]], pa.DataType | None]
+"""The Arrow type of a column by its path; None if the table has no such column."""
 
 
 def spark_condition(name: str, operands: Sequence[Operand]) -> Condition | None:

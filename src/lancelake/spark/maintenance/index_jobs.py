@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
+from lancelake.spark.catalog.result_rows import TEXT, WHOLE, ResultRow, row_schema
 from lancelake.spark.jobs.engine import described
 from lancelake.spark.maintenance import index_build
 from lancelake.spark.maintenance.index_build import BuiltBySpark
@@ -22,20 +23,13 @@ from lancelake.table.index.request import IndexRequest
 from lancelake.table.index.statistics import coverage_named
 from lancelake.table.optimize.index_maintenance import ScalarIndexMaintenance, SegmentMerging
 
-Row = Mapping[str, Any]
-
-_FIELDS = {
-    "version": t.LongType(),
-    "name": t.StringType(),
-    "kind": t.StringType(),
-    "rows_indexed": t.LongType(),
-    "rows_not_indexed": t.LongType(),
-}
-INDEXED = t.StructType([t.StructField(name, dtype) for name, dtype in _FIELDS.items()])
+INDEXED = row_schema(
+    version=WHOLE, name=TEXT, kind=TEXT, rows_indexed=WHOLE, rows_not_indexed=WHOLE
+)
 DROPPED = t.StructType(INDEXED.fields[:2])
 
 
-def index_table(spark: SparkSession, base: Snapshot, request: IndexRequest) -> Row:
+def index_table(spark: SparkSession, base: Snapshot, request: IndexRequest) -> ResultRow:
     """Build an index, on executors if it is large, and commit it."""
     with described(spark, f"index {request.column} of {base.location.uri}"):
         made = create_index(base, request, index_run(spark))
@@ -46,7 +40,7 @@ def index_table(spark: SparkSession, base: Snapshot, request: IndexRequest) -> R
 
 def refresh_table(
     spark: SparkSession, base: Snapshot, names: Sequence[str] | None, *, rebuild: bool
-) -> list[Row]:
+) -> list[ResultRow]:
     """Bring indices up to date; rows say how much each covers now."""
     chosen = None if names is None else tuple(names)
     options = replace(_refreshing(), index_names=chosen, retrain=rebuild)
@@ -55,7 +49,7 @@ def refresh_table(
     return [_row(done.snapshot, name) for name in done.names]
 
 
-def drop_table_index(base: Snapshot, name: str) -> Row:
+def drop_table_index(base: Snapshot, name: str) -> ResultRow:
     """Drop an index."""
     return {"version": drop_index(base, name).version, "name": name}
 
@@ -94,7 +88,7 @@ def _refreshing() -> RefreshOptions:
     return RefreshOptions(large_rows=index_build.EMBEDDED_ROWS)
 
 
-def _row(at: Snapshot, name: str) -> Row:
+def _row(at: Snapshot, name: str) -> ResultRow:
     found = coverage_named(at, name)
     return {
         "version": at.version,

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from pyspark.sql import SparkSession
-from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.durations import parse_duration
 from lancelake.memwal import check as wal_check
 from lancelake.scan.request import Ordering
+from lancelake.spark.catalog.result_rows import FLAG, TEXT, WHOLE, ResultRow, row_schema
 from lancelake.spark.jobs.engine import SparkEngine, described
 from lancelake.spark.maintenance.index_jobs import index_maintenance
 from lancelake.spark.reading.text_conditions import fragments_where
@@ -28,51 +27,43 @@ from lancelake.table.repair.options import RepairOptions
 from lancelake.table.repair.plan import plan as plan_repair
 from lancelake.table.repair.run import apply
 
-Row = Mapping[str, Any]
-
-
-def _schema(**columns: t.DataType) -> t.StructType:
-    return t.StructType([t.StructField(name, dtype) for name, dtype in columns.items()])
-
-
-_WHOLE, _TEXT, _FLAG = t.LongType(), t.StringType(), t.BooleanType()
-COMPACTED = _schema(
-    version=_WHOLE,
-    fragments_removed=_WHOLE,
-    fragments_added=_WHOLE,
-    files_removed=_WHOLE,
-    files_added=_WHOLE,
-    bytes_removed=_WHOLE,
-    bytes_added=_WHOLE,
+COMPACTED = row_schema(
+    version=WHOLE,
+    fragments_removed=WHOLE,
+    fragments_added=WHOLE,
+    files_removed=WHOLE,
+    files_added=WHOLE,
+    bytes_removed=WHOLE,
+    bytes_added=WHOLE,
 )
-CLEANED = _schema(
-    versions_removed=_WHOLE,
-    files_removed=_WHOLE,
-    bytes_removed=_WHOLE,
-    files_kept=_WHOLE,
-    bytes_kept=_WHOLE,
-    kept_until=_TEXT,
-    is_dry_run=_FLAG,
+CLEANED = row_schema(
+    versions_removed=WHOLE,
+    files_removed=WHOLE,
+    bytes_removed=WHOLE,
+    files_kept=WHOLE,
+    bytes_kept=WHOLE,
+    kept_until=TEXT,
+    is_dry_run=FLAG,
 )
-OPTIMIZED = _schema(
-    version=_WHOLE,
-    fragments_removed=_WHOLE,
-    fragments_added=_WHOLE,
-    versions_removed=_WHOLE,
-    files_removed=_WHOLE,
-    not_done=_TEXT,
-    is_dry_run=_FLAG,
+OPTIMIZED = row_schema(
+    version=WHOLE,
+    fragments_removed=WHOLE,
+    fragments_added=WHOLE,
+    versions_removed=WHOLE,
+    files_removed=WHOLE,
+    not_done=TEXT,
+    is_dry_run=FLAG,
 )
-CHECKED = _schema(
-    severity=_TEXT,
-    code=_TEXT,
-    message=_TEXT,
-    version=_WHOLE,
-    branch=_TEXT,
-    path=_TEXT,
-    hint=_TEXT,
+CHECKED = row_schema(
+    severity=TEXT,
+    code=TEXT,
+    message=TEXT,
+    version=WHOLE,
+    branch=TEXT,
+    path=TEXT,
+    hint=TEXT,
 )
-REPAIRED = _schema(action=_TEXT, what=_TEXT, branch=_TEXT, advice=_TEXT)
+REPAIRED = row_schema(action=TEXT, what=TEXT, branch=TEXT, advice=TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +78,7 @@ class CompactionRequest:
     z_order_by: tuple[str, ...] = ()
 
 
-def compact_table(spark: SparkSession, base: Snapshot, request: CompactionRequest) -> Row:
+def compact_table(spark: SparkSession, base: Snapshot, request: CompactionRequest) -> ResultRow:
     """Rewrite fragments worth it on the executors, and commit."""
     engine = SparkEngine(spark)
     options = _options(base, request)
@@ -103,7 +94,7 @@ def compact_table(spark: SparkSession, base: Snapshot, request: CompactionReques
 
 def clean_table(
     spark: SparkSession, base: Snapshot, policy: CleanupPolicy, *, dry_run: bool
-) -> Row:
+) -> ResultRow:
     """Remove versions according to a policy, and files that are no longer referenced.
 
     Unreferenced files that may belong to a write in progress are kept until the given time.
@@ -136,7 +127,7 @@ def cleanup_policy(age: timedelta | None, retain_versions: int | None = None) ->
     )
 
 
-def optimize_table(spark: SparkSession, base: Snapshot, *, dry_run: bool) -> Row:
+def optimize_table(spark: SparkSession, base: Snapshot, *, dry_run: bool) -> ResultRow:
     """Compact and clean up if worthwhile, according to the table's config."""
     with described(spark, f"optimize {base.location.uri}"):
         merging, refreshing = index_maintenance(spark)
@@ -159,7 +150,9 @@ def optimize_table(spark: SparkSession, base: Snapshot, *, dry_run: bool) -> Row
     }
 
 
-def check_table(spark: SparkSession, base: Snapshot, *, data: bool, versions: str) -> list[Row]:
+def check_table(
+    spark: SparkSession, base: Snapshot, *, data: bool, versions: str
+) -> list[ResultRow]:
     """Return the findings about a table; with `data`, executors read every value."""
     if versions not in ("all", "latest"):
         raise InvalidRequestError(f"versions must be all or latest, not {versions!r}")
@@ -175,12 +168,12 @@ def check_table(spark: SparkSession, base: Snapshot, *, data: bool, versions: st
     ]
 
 
-def repair_table(base: Snapshot, options: RepairOptions, *, dry_run: bool) -> list[Row]:
+def repair_table(base: Snapshot, options: RepairOptions, *, dry_run: bool) -> list[ResultRow]:
     """Repair a table; the rows list what was done, or would be, and what remains."""
     planned = plan_repair(base.main_location, options)
     done = planned if dry_run else apply(planned, options).done
     action = "would repair" if dry_run else "repaired"
-    rows: list[Row] = [
+    rows: list[ResultRow] = [
         {"action": action, "what": step, "branch": branch, "advice": None}
         for branch, step in done.steps()
     ]
@@ -199,10 +192,9 @@ def repair_table(base: Snapshot, options: RepairOptions, *, dry_run: bool) -> li
 def age_of(text: str) -> timedelta:
     """Parse an age such as `7days`."""
     try:
-        return timedelta(microseconds=parse_duration(text) // 1000)
+        return parse_duration(text)
     except ValueError as error:
-        action = "Write it as 7days or 12h."
-        raise InvalidRequestError(f"{text!r} is not a valid age", action=action) from error
+        raise InvalidRequestError(str(error), found=text) from error
 
 
 def orderings(text: str) -> tuple[Ordering, ...]:

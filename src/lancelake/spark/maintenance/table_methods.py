@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Unpack
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as t
+from pyspark.sql import DataFrame
 
-from lancelake.commit.snapshot import Snapshot
 from lancelake.scan.request import Ordering
-from lancelake.spark.maintenance import index_jobs, jobs
-from lancelake.spark.maintenance.jobs import CompactionRequest, Row
-from lancelake.spark.types import spark_field
-from lancelake.table.branches import remove_branch
-from lancelake.table.clone import create_branch
-from lancelake.table.describe.metadata_tables import facts
+from lancelake.spark.maintenance import jobs
+from lancelake.spark.maintenance.jobs import CompactionRequest
+from lancelake.spark.maintenance.table_access import TableAccess
 from lancelake.table.history import summarize
-from lancelake.table.index.parameters import ScalarKind, TableIndexParameters, VectorKind
-from lancelake.table.index.request import IndexRequest
-from lancelake.table.open import AtVersion, open_snapshot
 from lancelake.table.repair.options import RepairOptions
-from lancelake.table.tags import create_tag, remove_tag
 from lancelake.table.version_delta import live_rows
 
 _DETAIL = (
@@ -35,14 +23,8 @@ _DETAIL = (
 )
 
 
-class TableMaintenance(ABC):
-    """Metadata and maintenance methods of a table."""
-
-    _spark: SparkSession
-
-    @abstractmethod
-    def snapshot(self) -> Snapshot:
-        """Open the newest version."""
+class TableMaintenance(TableAccess):
+    """Methods that describe, compact, clean up, check and repair a table."""
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Return the versions and the operations that created them, the newest first.
@@ -91,190 +73,6 @@ class TableMaintenance(ABC):
             dict(manifest.config),
         )
         return self._spark.createDataFrame([row], _DETAIL)
-
-    def tags(self) -> DataFrame:
-        """Return the tags with their versions and branches.
-
-        Returns:
-            One row per tag.
-
-        Examples:
-            >>> table.createTag("stable")
-            >>> [(row.name, row.version) for row in table.tags().collect()]
-            [('stable', 1)]
-        """
-        return self._refs("tag")
-
-    def branches(self) -> DataFrame:
-        """Return the branches with the version and branch each was forked from.
-
-        Returns:
-            One row per branch.
-
-        Examples:
-            >>> table.createBranch("trial")
-            >>> [row.name for row in table.branches().collect()]
-            ['trial']
-        """
-        return self._refs("branch")
-
-    def createTag(self, name: str, version: int | None = None) -> None:
-        """Create a tag.
-
-        Args:
-            name: The name of the tag.
-            version: The version, by default the newest.
-
-        Raises:
-            AlreadyExistsError: The tag exists.
-            VersionNotFoundError: The table does not have the version.
-
-        Examples:
-            >>> table.createTag("stable", 1)
-            >>> table.toDF(tag="stable").count()
-            3
-        """
-        at = self._at(version)
-        create_tag(at, name, AtVersion(at.version))
-
-    def deleteTag(self, name: str) -> None:
-        """Delete a tag; its version is kept.
-
-        Args:
-            name: The name of the tag.
-
-        Raises:
-            RefNotFoundError: The table has no such tag.
-
-        Examples:
-            >>> table.createTag("stable")
-            >>> table.deleteTag("stable")
-            >>> table.tags().count()
-            0
-        """
-        remove_tag(self.snapshot(), name)
-
-    def createBranch(self, name: str, version: int | None = None) -> None:
-        """Create a branch.
-
-        Args:
-            name: The name of the branch.
-            version: The version to start from, by default the newest.
-
-        Raises:
-            AlreadyExistsError: The branch exists.
-
-        Examples:
-            >>> table.createBranch("trial")
-            >>> LanceTable.forPath(spark, path, branch="trial").toDF().count()
-            3
-        """
-        create_branch(self._at(version), name)
-
-    def deleteBranch(self, name: str) -> None:
-        """Delete a branch with its versions.
-
-        Args:
-            name: The name of the branch.
-
-        Raises:
-            RefNotFoundError: The table has no such branch.
-
-        Examples:
-            >>> table.createBranch("trial")
-            >>> table.deleteBranch("trial")
-            >>> table.branches().count()
-            0
-        """
-        remove_branch(self.snapshot().main_location, name)
-
-    def indexes(self) -> DataFrame:
-        """Return the segments of all indices, and how many rows each covers.
-
-        Returns:
-            One row per segment.
-
-        Examples:
-            >>> created = table.createIndex("id")
-            >>> [row.name for row in table.indexes().collect()]
-            ['id_idx']
-        """
-        return self._facts("indices")
-
-    def createIndex(
-        self,
-        column: str,
-        kind: ScalarKind | VectorKind | str = "BTREE",
-        name: str | None = None,
-        *,
-        replace: bool = False,
-        **parameters: Unpack[TableIndexParameters],
-    ) -> DataFrame:
-        """Build an index of a column, on executors if it is large.
-
-        Args:
-            column: The column, or the path of a struct field.
-            kind: BTREE, BITMAP, LABEL_LIST, ZONEMAP, BLOOMFILTER, NGRAM, INVERTED, or a kind of
-                vector index such as IVF_PQ.
-            name: Name of the index; by default the column's, with `_idx`.
-            replace: Replace an index of the same name; otherwise it is an error.
-            **parameters: Parameters of the kind, such as `num_partitions`.
-
-        Returns:
-            One row: what the index covers.
-
-        Raises:
-            AlreadyExistsError: There is an index of this name, and `replace` is False.
-            ColumnTypeError: The kind does not support the type of the column.
-
-        Examples:
-            >>> table.createIndex("name", "BITMAP").count()
-            1
-        """
-        request = IndexRequest(
-            column=column, kind=kind, name=name, replace=replace, parameters=parameters
-        )
-        done = index_jobs.index_table(self._spark, self.snapshot(), request)
-        return self._answered([done], index_jobs.INDEXED)
-
-    def refreshIndex(self, name: str | None = None, rebuild: bool = False) -> DataFrame:
-        """Add rows that are not indexed yet to an index, or to all.
-
-        Args:
-            name: The index; by default all.
-            rebuild: Build the index again.
-
-        Returns:
-            One row for each index that changed.
-
-        Raises:
-            IndexNotFoundError: The table has no such index.
-
-        Examples:
-            >>> created = table.createIndex("id")
-            >>> table.refreshIndex().count()
-            0
-        """
-        names = None if name is None else [name]
-        done = index_jobs.refresh_table(self._spark, self.snapshot(), names, rebuild=rebuild)
-        return self._answered(done, index_jobs.INDEXED)
-
-    def dropIndex(self, name: str) -> None:
-        """Drop an index.
-
-        Args:
-            name: The name of the index.
-
-        Raises:
-            IndexNotFoundError: The table has no such index.
-
-        Examples:
-            >>> created = table.createIndex("id")
-            >>> table.dropIndex("id_idx")
-            >>> table.indexes().count()
-            0
-        """
-        index_jobs.drop_table_index(self.snapshot(), name)
 
     def optimize(self) -> LanceOptimizeBuilder:
         """Start a compaction.
@@ -377,25 +175,6 @@ class TableMaintenance(ABC):
         done = jobs.compact_table(self._spark, self.snapshot(), request)
         return self._answered([done], jobs.COMPACTED)
 
-    def _at(self, version: int | None) -> Snapshot:
-        head = self.snapshot()
-        if version is None:
-            return head
-        return open_snapshot(head.location, AtVersion(version), main=head.main_location)
-
-    def _refs(self, kind: str) -> DataFrame:
-        return self._facts("refs").where(f"type = '{kind}'").drop("type")
-
-    def _facts(self, name: str, limit: int | None = None) -> DataFrame:
-        found = facts(name, self.snapshot(), limit)
-        schema = t.StructType([spark_field(field) for field in found.schema])
-        rows = [tuple(_plain(row, schema).values()) for row in found.to_pylist()]
-        return self._spark.createDataFrame(rows, schema)
-
-    def _answered(self, rows: Iterable[Row], schema: t.StructType) -> DataFrame:
-        names = schema.fieldNames()
-        return self._spark.createDataFrame([tuple(row[n] for n in names) for row in rows], schema)
-
 
 class LanceOptimizeBuilder:
     """Builder of a compaction: the rows to select, then the method."""
@@ -479,9 +258,3 @@ class LanceOptimizeBuilder:
         """
         keys: tuple[Ordering, ...] = jobs.orderings(", ".join(columns))
         return self._table.compacted(replace(self._request, sort_by=keys))
-
-
-def _plain(row: Row, schema: t.StructType) -> dict[str, object]:
-    """Return a row with maps in a form that Spark accepts."""
-    maps = {f.name for f in schema.fields if isinstance(f.dataType, t.MapType)}
-    return {name: dict(value) if name in maps else value for name, value in row.items()}

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.engine import wire
@@ -19,45 +17,40 @@ from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.setup import set_up
 from lancelake.memwal.status import RegionStatus, wal_status
 from lancelake.memwal.take_over import flush_tails
+from lancelake.spark.catalog.result_rows import FLAG, TEXT, WHOLE, ResultRow, row_schema
 from lancelake.spark.jobs.engine import SparkEngine, described
 from lancelake.storage.location import Location
 from lancelake.table.open import Latest, open_snapshot
 
-Row = Mapping[str, Any]
 _TASK_BYTES = 256 << 20
 
 
-def _schema(**columns: t.DataType) -> t.StructType:
-    return t.StructType([t.StructField(name, dtype) for name, dtype in columns.items()])
-
-
-_WHOLE, _TEXT, _FLAG = t.LongType(), t.StringType(), t.BooleanType()
-MERGED = _schema(
-    version=_WHOLE,
-    regions=_WHOLE,
-    rows_inserted=_WHOLE,
-    rows_updated=_WHOLE,
-    rows_deleted=_WHOLE,
+MERGED = row_schema(
+    version=WHOLE,
+    regions=WHOLE,
+    rows_inserted=WHOLE,
+    rows_updated=WHOLE,
+    rows_deleted=WHOLE,
 )
-STATUS = _schema(
-    region=_TEXT,
-    is_sealed=_FLAG,
-    writer_epoch=_WHOLE,
-    current_generation=_WHOLE,
-    merged_generation=_WHOLE,
-    unmerged_generations=_WHOLE,
-    flushed_rows=_WHOLE,
-    tail_entries=_WHOLE,
-    tail_rows=_WHOLE,
+STATUS = row_schema(
+    region=TEXT,
+    is_sealed=FLAG,
+    writer_epoch=WHOLE,
+    current_generation=WHOLE,
+    merged_generation=WHOLE,
+    unmerged_generations=WHOLE,
+    flushed_rows=WHOLE,
+    tail_entries=WHOLE,
+    tail_rows=WHOLE,
 )
-COLLECTED = _schema(
-    region=_TEXT,
-    generations_removed=_WHOLE,
-    files_removed=_WHOLE,
-    bytes_removed=_WHOLE,
-    is_dry_run=_FLAG,
+COLLECTED = row_schema(
+    region=TEXT,
+    generations_removed=WHOLE,
+    files_removed=WHOLE,
+    bytes_removed=WHOLE,
+    is_dry_run=FLAG,
 )
-INITIALIZED = _schema(version=_WHOLE)
+INITIALIZED = row_schema(version=WHOLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +72,12 @@ class FlushTail:
         return wire.dumps(flush_tails(base, (self.region,)))
 
 
-def initialize_table_wal(base: Snapshot, buckets: int, key: Sequence[str] | None) -> Row:
+def initialize_table_wal(base: Snapshot, buckets: int, key: Sequence[str] | None) -> ResultRow:
     """Add a MemWAL to a table, whose rows are divided by the hash of the first key column."""
     return {"version": set_up(base, buckets=buckets, key=key).version}
 
 
-def merge_table_wal(spark: SparkSession, base: Snapshot, *, flush: bool = False) -> Row:
+def merge_table_wal(spark: SparkSession, base: Snapshot, *, flush: bool = False) -> ResultRow:
     """Merge the flushed rows of all regions on executors, and commit once.
 
     With `flush`, WAL tails are flushed first, which stops the writers of these regions.
@@ -103,12 +96,12 @@ def merge_table_wal(spark: SparkSession, base: Snapshot, *, flush: bool = False)
     }
 
 
-def wal_status_rows(base: Snapshot) -> list[Row]:
+def wal_status_rows(base: Snapshot) -> list[ResultRow]:
     """Return a row for each region."""
     return [_status(region) for region in wal_status(base).regions]
 
 
-def collect_table_wal(base: Snapshot, age: timedelta | None, *, dry_run: bool) -> list[Row]:
+def collect_table_wal(base: Snapshot, age: timedelta | None, *, dry_run: bool) -> list[ResultRow]:
     """Remove merged generations and flushed WAL entries; a row for each region."""
     older = DAY if age is None else age
     done = collect_garbage(base, older_than=older, dry_run=dry_run)
@@ -134,7 +127,7 @@ def _flush(engine: SparkEngine, base: Snapshot) -> None:
         pass
 
 
-def _status(region: RegionStatus) -> Row:
+def _status(region: RegionStatus) -> ResultRow:
     return {
         "region": str(region.region),
         "is_sealed": not region.manifest.is_active,

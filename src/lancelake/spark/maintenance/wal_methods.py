@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from datetime import timedelta
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as t
+from pyspark.sql import DataFrame
 
-from lancelake.commit.snapshot import Snapshot
 from lancelake.spark.maintenance import wal_jobs
-from lancelake.spark.maintenance.wal_jobs import Row
+from lancelake.spark.maintenance.table_access import TableAccess
 from lancelake.spark.writing.wal_rows import Upsert, UpsertCounts, once_unit, upsert_frame
 
 
-class TableWalMethods(ABC):
+class TableWalMethods(TableAccess):
     """Durable upserts through the MemWAL of a table, reads that include them, and merges."""
-
-    _spark: SparkSession
-
-    @abstractmethod
-    def snapshot(self) -> Snapshot:
-        """Open the newest version."""
 
     @abstractmethod
     def toDF(self, **options: object) -> DataFrame:
         """Return the rows."""
-
-    @abstractmethod
-    def _answered(self, rows: Iterable[Row], schema: t.StructType) -> DataFrame: ...
 
     def initializeWal(self, buckets: int = 8, key: str | Sequence[str] | None = None) -> None:
         """Add a MemWAL.

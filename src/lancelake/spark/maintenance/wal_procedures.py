@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
-from pyspark.sql import types as t
 
-from lancelake.spark.catalog.procedures import Answer, Answers, Arguments, Parameter, known
+from lancelake.spark.catalog.procedures import Arguments, Parameter, Results, known
+from lancelake.spark.catalog.result_rows import FLAG, TEXT, WHOLE, ResultRow
 from lancelake.spark.maintenance import wal_jobs
 from lancelake.spark.maintenance.jobs import age_of, columns_in
 from lancelake.spark.options.table_options import TableOptions, open_version
 
-_TEXT, _WHOLE, _FLAG = t.StringType(), t.LongType(), t.BooleanType()
 
-
-def _initialize(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
+def _initialize(spark: SparkSession, table: TableOptions, given: Arguments) -> ResultRow:  # noqa: ARG001
     key = None if given["key"] is None else columns_in(given["key"])
     return wal_jobs.initialize_table_wal(open_version(table), given["buckets"], key)
 
 
-def _merge(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:
+def _merge(spark: SparkSession, table: TableOptions, given: Arguments) -> ResultRow:
     return wal_jobs.merge_table_wal(spark, open_version(table), flush=given["flush"])
 
 
-def _status(spark: SparkSession, table: TableOptions, given: Arguments) -> Answers:  # noqa: ARG001
+def _status(spark: SparkSession, table: TableOptions, given: Arguments) -> Results:  # noqa: ARG001
     return wal_jobs.wal_status_rows(open_version(table))
 
 
-def _collect(spark: SparkSession, table: TableOptions, given: Arguments) -> Answers:  # noqa: ARG001
+def _collect(spark: SparkSession, table: TableOptions, given: Arguments) -> Results:  # noqa: ARG001
     age = None if given["older_than"] is None else age_of(given["older_than"])
     return wal_jobs.collect_table_wal(open_version(table), age, dry_run=given["dry_run"])
 
@@ -38,15 +36,15 @@ def add_wal_procedures() -> None:
         "adds a MemWAL to a table, for durable upserts in milliseconds",
         wal_jobs.INITIALIZED,
         _initialize,
-        Parameter(name="buckets", dtype=_WHOLE, default="8"),
-        Parameter(name="key", dtype=_TEXT, default="NULL"),
+        Parameter(name="buckets", dtype=WHOLE, default="8"),
+        Parameter(name="key", dtype=TEXT, default="NULL"),
     )
     known(
         "merge_wal",
         "merges flushed rows of the MemWAL into the table; with flush, all rows",
         wal_jobs.MERGED,
         _merge,
-        Parameter(name="flush", dtype=_FLAG, default="false"),
+        Parameter(name="flush", dtype=FLAG, default="false"),
     )
     known("wal_status", "lists the regions of the MemWAL", wal_jobs.STATUS, _status)
     known(
@@ -54,6 +52,6 @@ def add_wal_procedures() -> None:
         "removes merged generations and flushed entries of the MemWAL",
         wal_jobs.COLLECTED,
         _collect,
-        Parameter(name="older_than", dtype=_TEXT, default="NULL"),
-        Parameter(name="dry_run", dtype=_FLAG, default="false"),
+        Parameter(name="older_than", dtype=TEXT, default="NULL"),
+        Parameter(name="dry_run", dtype=FLAG, default="false"),
     )

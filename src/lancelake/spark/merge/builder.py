@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.frozen import FrozenMap
 from lancelake.spark.jvm.gateway import is_classic
 from lancelake.spark.merge.execute import MergeRequest, execute_merge
+from lancelake.spark.options.expressions import Expression, as_column
 from lancelake.table.merge.clauses import (
     Clauses,
     DeleteRow,
@@ -24,7 +24,6 @@ from lancelake.table.merge.clauses import (
     UpdateSet,
 )
 
-Expression = Column | str
 Values = Mapping[str, Expression]
 
 
@@ -271,11 +270,6 @@ def alias_of(frame: DataFrame) -> str | None:
 def as_values(values: Values) -> FrozenMap[str, Column]:
     """Return expressions as columns, by the name of the assigned column."""
     return FrozenMap({name: as_column(value) for name, value in values.items()})
-
-
-def as_column(expression: Expression) -> Column:
-    """Return an expression as a column."""
-    return f.expr(expression) if isinstance(expression, str) else expression
 
 
 def _condition(condition: Expression | None) -> Column | None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
-
 from lancelake.commit.snapshot import Snapshot
-from lancelake.expr.condition import Comparison, Condition, Operator
 from lancelake.expr.condition_sql import condition_sql
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import Proxy, TableProxy, implements
@@ -23,13 +18,9 @@ from lancelake.spark.reading.change_feed import (
     FeedRequest,
     Versions,
     feed_partitions,
-    last_version,
 )
-from lancelake.spark.reading.pushdown import column_types
-from lancelake.table.change_feed.request import CHANGE_TYPE, COMMIT_VERSION
-
-_FEED_TYPES = {CHANGE_TYPE: pa.string(), COMMIT_VERSION: pa.int64()}
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+from lancelake.spark.reading.feed_conditions import feed_types, narrowed
+from lancelake.table.change_feed.request import COMMIT_VERSION
 
 
 class _Feed(Proxy):
@@ -92,34 +83,6 @@ class LanceChangelog(_Feed):
         return self.gateway.connector("expressions.FieldReference").column(COMMIT_VERSION)
 
 
-def narrowed(request: FeedRequest, condition: Condition) -> FeedRequest:
-    """Exclude versions by a condition on the commit version."""
-    if not isinstance(condition, Comparison) or condition.column.path != (COMMIT_VERSION,):
-        return request
-    value, first, last = condition.value.as_py(), request.first, request.last
-    operator = condition.operator
-    if operator in (Operator.GREATER, Operator.GREATER_EQUAL, Operator.EQUAL):
-        low = value + 1 if operator is Operator.GREATER else value
-        first = low if first is None else max(first, low)
-    if operator in (Operator.LESS, Operator.LESS_EQUAL, Operator.EQUAL):
-        high = value - 1 if operator is Operator.LESS else value
-        last = high if last is None else min(last, high)
-    return replace(request, first=first, last=last)
-
-
-def _types(request: FeedRequest) -> Callable[[tuple[str, ...]], pa.DataType | None]:
-    last = last_version(request.snapshot, request.versions)
-    own = column_types(last.manifest.schema)
-    shown = set(request.schema.fieldNames())
-
-    def type_of(path: tuple[str, ...]) -> pa.DataType | None:
-        if path[0] not in shown:
-            return None
-        return _FEED_TYPES.get(path[0]) if len(path) == 1 and path[0] in _FEED_TYPES else own(path)
-
-    return type_of
-
-
 def describe(request: FeedRequest) -> str:
     """Describe the feed and its range."""
     at, versions = request.snapshot, request.versions
@@ -135,5 +98,5 @@ def describe(request: FeedRequest) -> str:
 
 
 _READS: RequestReads[FeedRequest] = RequestReads(
-    types=_types, describe=describe, partitions=feed_partitions, narrowed=narrowed
+    types=feed_types, describe=describe, partitions=feed_partitions, narrowed=narrowed
 )

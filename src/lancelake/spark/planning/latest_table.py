@@ -16,13 +16,13 @@ from lancelake.spark.jvm.python_read import java_schema
 from lancelake.spark.jvm.settings import cores, partition_bytes
 from lancelake.spark.options.table_options import TableOptions, ensure_known, given_to
 from lancelake.spark.planning.request_scan import RequestReads, RequestScanBuilder
+from lancelake.spark.reading.column_types import column_types
 from lancelake.spark.reading.latest_plan import (
     FRESHNESS,
     LATEST_OPTIONS,
     LatestRequest,
     latest_partitions,
 )
-from lancelake.spark.reading.pushdown import column_types
 from lancelake.spark.types import shown_schema
 
 

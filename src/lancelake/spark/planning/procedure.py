@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
 from lancelake.errors import InternalError, InvalidRequestError
-from lancelake.spark.catalog.procedures import Answer, Answers, Parameter, Procedure
+from lancelake.spark.catalog.procedures import Parameter, Procedure, Results
+from lancelake.spark.catalog.result_rows import ResultRow
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import Proxy, ScanProxy, implements
 from lancelake.spark.jvm.python_read import java_schema
@@ -78,7 +79,7 @@ class _BoundProcedure(_Described):
         scans.add(self._scan(answer))
         return scans.iterator()
 
-    def _scan(self, answer: Answers) -> Any:
+    def _scan(self, answer: Results) -> Any:
         if isinstance(answer, DataFrame):
             return _FrameAnswer(self.gateway, answer)
         if self._procedure.answer is None:
@@ -97,7 +98,7 @@ class _BoundProcedure(_Described):
 @implements("read.LocalScan")
 class _Answer(ScanProxy):
     def __init__(
-        self, gateway: Gateway, schema: t.StructType, answer: Answer | Sequence[Answer]
+        self, gateway: Gateway, schema: t.StructType, answer: ResultRow | Sequence[ResultRow]
     ) -> None:
         super().__init__(gateway)
         self._schema, self._answer = schema, answer
@@ -111,7 +112,7 @@ class _Answer(ScanProxy):
         kind = self.gateway.cls("org.apache.spark.sql.catalyst.InternalRow")
         return self.gateway.array(kind, [self._row(one) for one in every])
 
-    def _row(self, answer: Answer) -> Any:
+    def _row(self, answer: ResultRow) -> Any:
         row = self.gateway.cls(_ROW)(len(self._schema.fields))
         for position, field in enumerate(self._schema.fields):
             value = answer[field.name]

@@ -84,6 +84,7 @@ class TableChanges(CatalogProxy):
         return WritableTable(self.gateway, snapshot, self._full(ident))
 
     def renameTable(self, old: Any, new: Any) -> None:
+        new = self._relative(new)
         source, target = self.location_of(old), self.location_of(new)
         if not self.directory.has_table(source):
             raise self.no_such_table(old)
@@ -95,6 +96,14 @@ class TableChanges(CatalogProxy):
             return
         self.directory.add_external(tuple(new.namespace()), new.name(), external)
         self.directory.forget_external(*before)
+
+    def _relative(self, ident: Any) -> Any:
+        """Return a new name without the catalog's name, which Spark leaves in it."""
+        first, *rest = tuple(ident.namespace()) or ("",)
+        if first != self.name() or self.directory.has_namespace((first,)):
+            return ident
+        make = self.gateway.connector("catalog.Identifier")
+        return make.of(self.gateway.strings(rest), ident.name())
 
     def alterNamespace(self, namespace: Any, changes: Any) -> None:
         found = [namespace_change(change) for change in changes]

@@ -16,7 +16,7 @@ from lancelake.spark.options.table_options import TableOptions
 from lancelake.spark.options.table_properties import shown_properties
 from lancelake.spark.planning.constraints import java_clustering, java_constraints
 from lancelake.spark.planning.write import LanceWriteBuilder
-from lancelake.spark.reading.pushdown import column_types
+from lancelake.spark.reading.column_types import column_types
 from lancelake.spark.reading.version_table import VersionTable
 from lancelake.spark.writing.write_plan import existing
 from lancelake.table.compact.clustering import cluster_paths

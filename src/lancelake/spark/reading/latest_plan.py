@@ -105,7 +105,7 @@ def latest_partitions(request: LatestRequest) -> list[TravelingPartition]:
 
 
 def _with_keys(request: LatestRequest) -> t.StructType:
-    """Return the output columns and the key, which tells the rows that are replaced."""
+    """Return the output columns and the key, which identifies replaced rows."""
     own = shown_schema(request.snapshot.manifest.schema)
     keys = RowShape.of(request.snapshot).keys
     named = set(request.schema.fieldNames())

@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as t
 
-from lancelake.data.row_meta import META_TYPE
 from lancelake.expr.condition import Column
-from lancelake.format.arrow_schema import public_field
-from lancelake.format.blobs import described
-from lancelake.format.schema import Schema
 from lancelake.scan.reduce.aggregate import Function, Kind, PartialAggregation
 from lancelake.scan.reduce.sums import can_sum, sum_type
 from lancelake.scan.reduce.top_rows import SortKey, TopRows, can_sort
 from lancelake.spark.jvm.expressions import JavaExpressions
 from lancelake.spark.reading import metadata_columns
-from lancelake.spark.reading.read_plan import Aggregation, Path, column_name, node_at
+from lancelake.spark.reading.read_plan import Aggregation, column_name
 from lancelake.spark.types import spark_type
 
 _MAX_TOP = 10_000
 _KINDS = {"CountStar": Kind.COUNT_ALL, "Count": Kind.COUNT, "Min": Kind.MIN, "Max": Kind.MAX}
 _KINDS["Sum"] = Kind.SUM
-
-
-def column_types(schema: Schema) -> Callable[[Path], pa.DataType | None]:
-    """Return a type lookup for a table's columns by path, including metadata columns."""
-
-    def type_of(path: Path) -> pa.DataType | None:
-        if len(path) == 1 and path[0] in metadata_columns.SCANNED:
-            return META_TYPE
-        for end in range(1, len(path)):
-            node = node_at(schema, path[:end])
-            if node is None or node.logical_type != "struct":
-                return None
-        node = node_at(schema, path)
-        return None if node is None else public_field(described(node)).type
-
-    return type_of
 
 
 def aggregation_of(

@@ -21,6 +21,7 @@ from lancelake.scan.planner import plan as plan_scan
 from lancelake.scan.reduce.aggregate import PartialAggregation
 from lancelake.scan.reduce.top_rows import TopRows
 from lancelake.scan.request import ScanRequest
+from lancelake.scan.row_width import column_widths
 from lancelake.scan.split import SplitLimits, batch_rows, plan_size, split
 from lancelake.spark.reading import metadata_columns
 from lancelake.spark.reading.partition import ReadPartition
@@ -88,9 +89,10 @@ def scan_plan(request: ReadRequest) -> ScanPlan:
     if request.lookup is not None:
         tasks = request.lookup.narrowed(request.snapshot, plan.tasks)
         plan = replace(plan, tasks=tuple(tasks))
-    if request.batch_rows is not None:
-        return plan
-    spec = replace(plan.spec, batch_rows=batch_rows(plan))
+    # The size of a file is that of all its columns.
+    widths = column_widths(request.snapshot.manifest.schema)
+    weighed = replace(plan, spec=replace(plan.spec, widths=widths))
+    spec = replace(weighed.spec, batch_rows=request.batch_rows or batch_rows(weighed))
     return replace(plan, spec=spec, tasks=tuple(replace(task, spec=spec) for task in plan.tasks))
 
 

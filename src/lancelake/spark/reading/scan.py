@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.expr.condition import Condition, IsNull, Not
 from lancelake.expr.condition_sql import condition_sql
 from lancelake.spark.jvm.expressions import JavaExpressions
@@ -27,6 +28,10 @@ from lancelake.spark.reading.read_plan import (
     row_count,
 )
 
+LEAST_PRUNED_BYTES = 16 << 20
+"""Smaller scans without an index are read sooner than the values that would prune them."""
+# Values of a join that prune a scan at run time: always, at most, and for how many rows each.
+_FEW_VALUES, _MOST_VALUES, _ROWS_PER_VALUE = 1_000, 100_000, 4
 _PARTITIONS = "numSplits"
 _FRAGMENTS = "numFragments"
 _SKIPPED = "numFragmentsSkipped"
@@ -98,10 +103,14 @@ class LanceScan(ScanProxy):
         self._runtime_filters: tuple[Condition, ...] = ()
         self._batch: _Batch | None = None
         self._read = PlannedRead(request)
+        self._text: str | None = None
 
     def identity(self) -> str:
-        filters = [condition_sql(f) for f in self._request.filters + self._runtime_filters]
-        return describe(replace(self._request, filters=()), filters)
+        # Spark asks many times, and values of a join may be thousands.
+        if self._text is None:
+            filters = [condition_sql(f) for f in self._request.filters + self._runtime_filters]
+            self._text = describe(replace(self._request, filters=()), filters)
+        return self._text
 
     def readSchema(self) -> Any:
         return java_schema(self.gateway, self._request.schema)
@@ -137,17 +146,32 @@ class LanceScan(ScanProxy):
         names: list[str] = []
         if self._request.aggregation is None and self._request.limit is None:
             names = [f.name for f in self._request.schema.fields if "." not in f.name]
+        if self._read.estimate.bytes < LEAST_PRUNED_BYTES:
+            indexed = _indexed_columns(self._request.snapshot)
+            names = [name for name in names if name in indexed]
         make = self.gateway.connector("expressions.FieldReference")
         refs = [make.column(n) for n in names if n not in metadata_columns.NAMES and "`" not in n]
         return self.gateway.array(self.gateway.connector("expressions.NamedReference"), refs)
 
     def filter(self, predicates: Any) -> None:
-        found = [(p, self._expressions.condition(p)) for p in predicates]
+        found = [(p, self._expressions.condition(p)) for p in predicates if self._prunes(p)]
         self._runtime = [p for p, known in found if known is not None]
         self._runtime_filters = tuple(known for _, known in found if known is not None)
         filters = self._request.filters + self._runtime_filters
         if filters != self._read.request.filters:
+            self._text = None
             self._read = PlannedRead(replace(self._request, filters=filters))
+
+    def _prunes(self, predicate: Any) -> bool:
+        """Whether the values of a join are few, also beside the rows that they would select from.
+
+        They are fetched from Java and sent with every task; the join itself applies them anyway.
+        """
+        values = len(predicate.children()) - 1
+        if values <= _FEW_VALUES:
+            return True
+        rows = row_count(self._request.snapshot)
+        return values <= min(_MOST_VALUES, rows // _ROWS_PER_VALUE)
 
     def pushedPredicates(self) -> Any:
         return self.gateway.array(
@@ -201,6 +225,12 @@ def describe(request: ReadRequest, filters: list[str]) -> str:
     if request.limit is not None:
         parts.append(f"limit {request.limit}")
     return ", ".join(parts)
+
+
+def _indexed_columns(snapshot: Snapshot) -> set[str]:
+    """Return the names of columns that an index may be asked about."""
+    indexed = {field for entry in snapshot.indices for field in entry.fields}
+    return {field.name for field in snapshot.manifest.schema.fields if field.id in indexed}
 
 
 def _is_selective(condition: Condition) -> bool:

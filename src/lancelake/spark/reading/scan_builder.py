@@ -13,10 +13,10 @@ from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import ScanBuilderProxy, implements
 from lancelake.spark.jvm.python_read import python_schema
 from lancelake.spark.reading import metadata_columns
+from lancelake.spark.reading.column_types import column_types
 from lancelake.spark.reading.pushdown import (
     aggregation_of,
     averages_longs,
-    column_types,
     top_of,
 )
 from lancelake.spark.reading.read_plan import ReadRequest

@@ -28,6 +28,11 @@ Attach = Callable[[SparkSession, str, str], None]
 """Adds a catalog to a session, by its name and root."""
 
 
+def root_of(spark: SparkSession, name: str) -> str | None:
+    """Return the root folder of a catalog of this application, None if it has none of this name."""
+    return _ROOTS.get(spark.sparkContext, {}).get(name)
+
+
 def share_catalog(spark: SparkSession, name: str, root: str, attach: Attach) -> None:
     """Add the catalog of a session to every session that Python meets later in its application."""
     _ROOTS.setdefault(spark.sparkContext, {})[name] = root

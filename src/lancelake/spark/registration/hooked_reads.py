@@ -36,16 +36,25 @@ def _is_ours(reader: DataFrameReader, path: Any, schema: Any) -> bool:
     if schema is not None or not (path is None or isinstance(path, str)):
         return False
     jreader = reader._jreader
-    has_schema = jreader.userSpecifiedSchema().isDefined()
-    return str(jreader.source()).lower() == _FORMAT and not has_schema
+    if str(jreader.source()).lower() != _FORMAT:
+        return False
+    return not jreader.userSpecifiedSchema().isDefined()
 
 
 def _load(reader: DataFrameReader, path: str | None) -> DataFrame:
-    pairs = reader._jreader.extraOptions().originalMap().iterator()
-    given: dict[str, str] = {}
-    while pairs.hasNext():
-        pair = pairs.next()
-        given[pair._1()] = pair._2()
+    given = _options(reader)
     if path is not None:
         given["path"] = path
     return read_options(reader._spark, given)
+
+
+def _options(reader: DataFrameReader) -> dict[str, str]:
+    options = reader._jreader.extraOptions()
+    given: dict[str, str] = {}
+    if options.isEmpty():
+        return given
+    pairs = options.originalMap().iterator()
+    while pairs.hasNext():
+        pair = pairs.next()
+        given[pair._1()] = pair._2()
+    return given

@@ -12,6 +12,7 @@ from lancelake.memwal.view import Freshness
 from lancelake.scan.split import SplitLimits
 from lancelake.spark.options.table_options import (
     READ_OPTIONS,
+    USE_INDEX,
     WRITE_OPTIONS,
     TableOptions,
     ensure_known,
@@ -122,6 +123,7 @@ class LanceReader(Portable, DataSourceReader):
             snapshot=open_version(options),
             schema=self._schema,
             batch_rows=options.positive("batchRows"),
+            use_scalar_index=options.flag(USE_INDEX, default=True),
             limits=SplitLimits(max_bytes=most, cores=_CORES),
         )
         return PlannedRead(request).partitions() or [empty_partition(self._schema)]

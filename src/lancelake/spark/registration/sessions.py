@@ -52,7 +52,7 @@ def session(master: str | None = None, *, root: str | None = None, **conf: objec
 
     Args:
         master: The master, such as `local[4]`.
-        root: Folder of the catalog's tables.
+        root: Folder of the catalog's tables; by default as in `register`.
         **conf: Settings, with underscores for dots: `spark_sql_shuffle_partitions=4`; or as
             `**{"spark.sql.shuffle.partitions": 4}`.
 
@@ -83,7 +83,7 @@ def session(master: str | None = None, *, root: str | None = None, **conf: objec
         for key, value in settings(given, launched, has_package=has_package).items():
             builder = builder.config(key, value)
         spark = builder.getOrCreate()
-    register(spark, root=root)
+    register(spark, root=root or given.get(_ROOT))
     return spark
 
 
@@ -104,13 +104,13 @@ def settings(
 def register(spark: SparkSession, catalog: str = "lance", root: str | None = None) -> SparkSession:
     """Register Lance tables in a session; on Spark Connect, only the plain data source.
 
-    Registering again changes the root.
+    Registering again with another root changes it.
 
     Args:
         spark: The session.
         catalog: Name of the catalog.
-        root: Folder of the catalog's tables; by default `spark.lancelake.root`, or else the
-            session's warehouse folder.
+        root: Folder of the catalog's tables; by default the one that the catalog has already, or
+            else `spark.lancelake.root`, or else the session's warehouse folder.
 
     Returns:
         The session.
@@ -138,11 +138,14 @@ def _share(spark: SparkSession, name: str, root: str | None) -> None:
     from lancelake.spark.planning.session_catalog import (  # noqa: PLC0415
         remember_session_tables,
     )
-    from lancelake.spark.registration.derived_sessions import share_catalog  # noqa: PLC0415
+    from lancelake.spark.registration.derived_sessions import (  # noqa: PLC0415
+        root_of,
+        share_catalog,
+    )
 
     gateway = open_gateway(spark)
     warehouse = gateway.conf("spark.sql.warehouse.dir", "spark-warehouse")
-    place = root or gateway.conf(_ROOT, warehouse)
+    place = root or root_of(spark, name) or gateway.conf(_ROOT, warehouse)
     _attach(gateway, name, place)
     remember_session_tables(gateway, place)
     share_catalog(spark, name, place, lambda derived, *of: _attach(open_weakly(derived), *of))

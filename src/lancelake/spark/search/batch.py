@@ -8,8 +8,7 @@ from typing import cast
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from lancelake.data.row_meta import MetaColumn
@@ -22,8 +21,10 @@ from lancelake.scan.nearest import DISTANCE, QUERY_INDEX
 from lancelake.scan.prepared import prepare
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.scored_rows import rows_at
-from lancelake.scan.search.batch import BatchSearch, batch_tasks, ensure_batch
-from lancelake.scan.search.found_rows import ADDRESS, FOUND
+from lancelake.scan.search.batch import batch_tasks, ensure_batch
+from lancelake.scan.search.found_rows import ADDRESS, FOUND, SEGMENT, STORED_ID
+from lancelake.scan.search.merged import merged_in_order
+from lancelake.scan.search.query_tasks import BatchSearch
 from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.reading.spark_values import SparkConformer
 from lancelake.spark.search.queries import Matrix, query_matrix
@@ -33,11 +34,12 @@ from lancelake.spark.worker.on_executors import portable
 _FOUND = t.StructType(
     [
         t.StructField(QUERY_INDEX, t.LongType(), nullable=False),
+        t.StructField(SEGMENT, t.IntegerType(), nullable=False),
+        t.StructField(STORED_ID, t.LongType(), nullable=False),
         t.StructField(ADDRESS, t.LongType(), nullable=False),
         t.StructField(DISTANCE, t.FloatType(), nullable=False),
     ]
 )
-_RANK = "rank"
 _ROWS_AT_ONCE = 1 << 14
 # A scan of the table is shared by so many queries.
 _QUERIES_AT_ONCE = 1 << 12
@@ -49,8 +51,9 @@ def batch_frame(
     """Return the nearest rows of each query, with the columns of a result.
 
     Tasks search their share and return the address and distance of rows; only these are shuffled,
-    to select the nearest ones of each query. Columns are read where the selected rows are. With a
-    freshness, each task searches for some of the queries in the table and in the MemWAL.
+    once, to select the nearest ones of each query. Vectors of candidates and columns are read
+    where the selected rows are. With a freshness, each task searches for some of the queries in
+    the table and in the MemWAL.
     """
     index = t.StructField(QUERY_INDEX, t.LongType(), nullable=False)
     whole = t.StructType([index, *schema.fields])
@@ -62,14 +65,14 @@ def batch_frame(
         bounds = np.linspace(0, len(queries), count + 1).astype(int).tolist()
         numbers = spark.range(0, count, 1, max(1, count))
         return numbers.mapInArrow(portable(_SearchView(output, tuple(bounds))), whole)
-    tasks = batch_tasks(search, SparkEngine(spark).parallelism)
+    parallelism = SparkEngine(spark).parallelism
+    tasks = batch_tasks(search, parallelism)
     run = _SearchTasks(wire.dumps(tasks))
     found = spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(portable(run), _FOUND)
-    if any(task.is_partial for task in tasks):
-        nearest = Window.partitionBy(QUERY_INDEX).orderBy(DISTANCE, ADDRESS)
-        ranked = found.withColumn(_RANK, f.row_number().over(nearest))
-        found = ranked.where(f.col(_RANK) <= search.nearest.k).drop(_RANK)
-    return found.mapInArrow(portable(_FetchColumns(output)), whole)
+    are_partial = any(task.is_partial for task in tasks)
+    if are_partial:
+        found = found.repartition(parallelism, QUERY_INDEX).sortWithinPartitions(QUERY_INDEX)
+    return found.mapInArrow(portable(_FetchColumns(output, are_partial)), whole)
 
 
 def join_frame(
@@ -143,11 +146,14 @@ class _SearchTasks:
 
 @dataclass(frozen=True, slots=True)
 class _FetchColumns:
-    """Reads the columns of rows that a search selected."""
+    """Reads the columns of the rows of the result; those of partial tasks are merged first."""
 
     output: _Output
+    are_partial: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if self.are_partial:
+            batches = merged_in_order(self.output.search, batches)
         for batch in batches:
             for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
                 yield self._fetched(batch.slice(start, _ROWS_AT_ONCE))

@@ -10,26 +10,27 @@ from pyspark.sql import types as t
 from lancelake.scan.search.fusion import fusion_of
 from lancelake.scan.search.request import SearchRequest, vector_column, words_query
 from lancelake.spark.catalog.procedures import Arguments, Parameter, known
+from lancelake.spark.catalog.result_rows import TEXT, WHOLE
 from lancelake.spark.options.table_options import TableOptions, open_version
 from lancelake.spark.search.queries import nearest_of, one_vector
 from lancelake.spark.search.results import searched_frame
 
-_TEXT, _WHOLE, _NUMBER = t.StringType(), t.LongType(), t.DoubleType()
+_NUMBER = t.DoubleType()
 
 
 def add_search_procedures() -> None:
     """Register the search procedures; their results have the columns of the table and scores."""
     vector = Parameter(name="vector", dtype=t.ArrayType(_NUMBER))
-    text = Parameter(name="text", dtype=_TEXT)
+    text = Parameter(name="text", dtype=TEXT)
     every = (_optional("columns"), _optional("filter"), _optional("freshness"))
     near = (
         _optional("vector_column"),
         _optional("metric"),
-        _optional("nprobes", _WHOLE),
-        _optional("refine_factor", _WHOLE),
+        _optional("nprobes", WHOLE),
+        _optional("refine_factor", WHOLE),
     )
     words = (_optional("text_columns"),)
-    k = _optional("k", _WHOLE, "10")
+    k = _optional("k", WHOLE, "10")
     known("vector_search", "returns the nearest rows", None, _search, vector, k, *every, *near)
     known("text_search", "returns rows with a text", None, _search, text, k, *every, *words)
     known(
@@ -75,5 +76,5 @@ def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
-def _optional(name: str, dtype: t.DataType = _TEXT, default: str = "NULL") -> Parameter:
+def _optional(name: str, dtype: t.DataType = TEXT, default: str = "NULL") -> Parameter:
     return Parameter(name=name, dtype=dtype, default=default)

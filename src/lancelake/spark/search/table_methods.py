@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.scan.nearest import DEFAULT_K, DISTANCE
-from lancelake.scan.search.batch import BatchSearch
 from lancelake.scan.search.fusion import fusion_of
+from lancelake.scan.search.query_tasks import BatchSearch
 from lancelake.scan.search.request import SearchRequest, vector_column, words_query
 from lancelake.spark.search.batch import batch_frame, join_frame
 from lancelake.spark.search.queries import (

@@ -54,13 +54,11 @@ def fitted(frame: DataFrame, base: Snapshot) -> DataFrame:
         return frame
     if not is_classic(frame.sparkSession):
         return _cast(frame, wanted)
-    from lancelake.spark.jvm.schema_table import SchemaTable  # noqa: PLC0415
     from lancelake.spark.jvm.store_assignment import assigned  # noqa: PLC0415  # classic sessions
 
     gateway = open_gateway(frame.sparkSession)
-    table = SchemaTable(gateway, wanted, f"lance.`{base.location.uri}`")
     try:
-        return assigned(gateway, frame, table)
+        return assigned(gateway, frame, wanted, f"lance.`{base.location.uri}`")
     except AnalysisException as error:
         raise SchemaMismatchError(
             sentence_of(error),

@@ -32,6 +32,7 @@ from lancelake.format.memwal import bucket_hash
 from lancelake.format.memwal.region_spec import Bucketed, ByValue, RegionSpec, Unsharded
 from lancelake.format.schema import Field
 from lancelake.memwal.initialize import details_of
+from lancelake.memwal.memtable import last_of_each_key
 from lancelake.memwal.once import Unit, write_once
 from lancelake.memwal.routing import Region, routed
 from lancelake.memwal.shape import RowShape
@@ -158,7 +159,7 @@ class UpsertRows:
 
 
 def upsert_rows(base: Snapshot, rows: pa.Table, unit: Unit) -> UpsertCounts:
-    """Write rows that are in this process, with the columns that tell deletes and their order."""
+    """Write rows that are in this process, with the columns for deletes and order."""
     shape, spec = RowShape.of(base), table_spec(base)
     newest = _newest(rows, shape.keys)
     _ensure_routed(newest, shape, spec)
@@ -201,13 +202,7 @@ def _newest(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
             rows, sort_keys=[(_SEQUENCE, "ascending")], null_placement="at_start"
         )
         rows = rows.take(order)
-    numbered = rows.select(list(keys)).append_column(
-        "_lancelake_row", pa.array(np.arange(rows.num_rows))
-    )
-    last = numbered.group_by(list(keys)).aggregate([("_lancelake_row", "max")])
-    if last.num_rows == rows.num_rows:
-        return rows
-    return rows.take(pa.array(np.sort(last.column("_lancelake_row_max").to_numpy())))
+    return last_of_each_key(rows, keys)
 
 
 def _ensure_routed(rows: pa.Table, shape: RowShape, spec: RegionSpec) -> None:

@@ -52,8 +52,8 @@ def policy_of(config: Mapping[str, str]) -> CleanupPolicy:
 
 def _age(text: str) -> timedelta:
     try:
-        return timedelta(microseconds=parse_duration(text) // 1000)
-    except (ValueError, OverflowError) as error:
+        return parse_duration(text)
+    except ValueError as error:
         raise InvalidRequestError(f"config {OLDER_THAN}: {error}", found=text) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from lancelake import events
 from lancelake.clock import Clock, Ids, SystemClock, SystemIds
 from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_hint import update_hint
@@ -101,6 +102,8 @@ def clean_up(
     is complete whenever this is interrupted; the next cleanup finishes the work. Nothing outside
     the line's own root is removed. With `dry_run` nothing is removed.
     """
+    place = at if isinstance(at, Location) else at.location
+    events.emit(events.DATASET, event="cleaning", uri=place.uri)
     running = run or CleanupRun()
     base = at if isinstance(at, Snapshot) else open_snapshot(at, Latest())
     if base.branch is not None and base.location.scheme == "file":

@@ -242,7 +242,7 @@ class _Rows:
         """Raise an error if there are rows left."""
         left = chain([] if self._rest is None else [self._rest], self._batches)
         if any(batch.num_rows for batch in left):
-            problem = "the stream has more rows than the table"
+            problem = "Stream produced more values than expected for dataset"
             raise SchemaMismatchError(problem, action="Provide one row for each row of the table.")
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 
 from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.column_file import ColumnFile, with_file
-from lancelake.data.storable import ensure_storable
+from lancelake.data.storable import is_for_newest_readers
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import UnsupportedError
 from lancelake.format.evolution import forbids_more_nulls
-from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import MEM_WAL
@@ -110,7 +109,7 @@ def column_file(base: Snapshot, schema: Schema, *, casts: bool = False) -> Colum
         schema=columns,
         version=version,
         casts=casts,
-        newest_readers_only=_is_for_newest_readers(base.manifest.schema, version),
+        newest_readers_only=is_for_newest_readers(base.manifest.schema, version),
     )
 
 
@@ -125,15 +124,6 @@ def _ensure_unmerged_rows_have(base: Snapshot, schema: Schema) -> None:
             column=new[0],
             action="Add a column of nulls and update it, or drop the MemWAL after a merge.",
         )
-
-
-def _is_for_newest_readers(schema: Schema, version: FileVersion) -> bool:
-    """Whether the table already has columns that not all releases can read."""
-    try:
-        ensure_storable(schema, version)
-    except UnsupportedError:
-        return True
-    return False
 
 
 def _with(fragment: Fragment, file: DataFile | None) -> Fragment:

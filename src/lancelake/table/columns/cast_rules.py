@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelake.data.arrays.retype import struct_of
 from lancelake.data.arrays.tight_lists import rebuilt_list, tightened
 from lancelake.errors import SchemaMismatchError, UnsupportedError
+from lancelake.expr.literals import type_name
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.schema import Field
 
@@ -18,12 +21,16 @@ _OPTIONS = {
     "allow_decimal_truncate": True,
 }
 
+# The value that Arrow names in its error.
+_REFUSED = re.compile(r"value (\S+?)'? (?:not in range|truncated|was truncated)")
+
 
 def ensure_castable(field: Field, target: pa.DataType, path: str) -> None:
     """Raise an error unless both types are of the same kind."""
     found = storage_field(field).type
     if field.is_json or field.is_blob_v1 or field.is_blob_v2 or not _same_kind(found, target):
-        msg = f"Cannot cast column {path!r} from {_type_name(field, found)} to {target}"
+        kinds = f"{_type_name(field, found)} to {type_name(target) or target}"
+        msg = f'Cannot cast column "{path}" from {kinds}'
         action = "Add a column with an expression, and drop this one."
         raise UnsupportedError(msg, column=path, action=action)
 
@@ -111,8 +118,11 @@ def _cast(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
             return words.dictionary_encode().cast(target)
         return pc.cast(_rounded(array, target), options=_options(target))
     except (pa.ArrowException, NotImplementedError) as error:
+        name = type_name(target) or target
+        value = _REFUSED.search(str(error))
+        values = f"value {value[1]} to type {name}" if value else f"values to type {name}"
         raise SchemaMismatchError(
-            f"Can't cast values of column {path} to type {target}: {error}",
+            f"Can't cast {values} in column {path}: {error}",
             path=path,
             expected=str(target),
             found=str(array.type),
@@ -134,4 +144,4 @@ def _options(target: pa.DataType) -> pc.CastOptions:
 
 
 def _type_name(field: Field, found: pa.DataType) -> str:
-    return field.logical_type if field.is_json else str(found)
+    return field.logical_type if field.is_json else type_name(found) or str(found)

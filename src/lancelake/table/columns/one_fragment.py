@@ -175,6 +175,9 @@ def _ensure_updatable(base: Snapshot, data: pa.Schema, key: JoinKey) -> Schema:
         raise InvalidRequestError(problem, column=key.left)
     values = pa.schema([field for field in data if field.name != key.right])
     for name in values.names:
+        if name in META_NAMES:
+            problem = f"Column {name} is a metadata column and cannot be updated"
+            raise InvalidRequestError(problem, column=name)
         if name not in schema.names:
             problem = f"Column {name} in right side fragment does not exist in left side fragment"
             raise InvalidRequestError(problem, column=name)

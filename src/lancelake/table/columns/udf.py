@@ -102,8 +102,8 @@ class MappedValues:
         if not isinstance(result, pa.RecordBatch) or not result.schema.equals(expected):
             found = getattr(result, "schema", type(result).__name__)
             raise SchemaMismatchError(
-                f"the function returned columns for {where} that differ from its output "
-                f"schema: expected {_shown(expected)}, got {_shown(found)}",
+                "Output schema of function does not match the expected schema, for "
+                f"{where}: expected {_shown(expected)}, got {_shown(found)}",
                 expected=_shown(expected),
                 found=_shown(found),
                 action="Return batches with the output schema.",

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from lancelake.data.write_task import full_at_bytes
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidRequestError, InvalidRequestOSError
 from lancelake.format.ids import FragmentId
 from lancelake.scan.request import Ordering
 
@@ -90,7 +90,7 @@ class CompactionSettings:
         for name in _LIMITS:
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 msg = f"{name} must be greater than 0 (use None for no limit)"
-                raise InvalidRequestError(msg)
+                raise InvalidRequestOSError(msg)
         for name in (*_SIZES, "target_rows_per_fragment", "settled_bytes"):
             if getattr(self, name) is not None and getattr(self, name) < 0:
                 raise InvalidRequestError(f"{name} must not be negative", found=getattr(self, name))

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
+from lancelake import events
 from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Job, Progress
@@ -90,6 +91,7 @@ def compact(
     Groups that other writers change in the meantime are planned and rewritten again; the others are
     committed.
     """
+    events.emit(events.DATASET, event="compacting", uri=base.location.uri)
     how = options or from_config(base.manifest.config)
     running = run or CompactionRun()
     threads = how.num_threads

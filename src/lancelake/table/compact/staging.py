@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from lancelake.data.codec.readers import temporary_folder
 from lancelake.data.joined_fragments import FEWEST_JOINED, MOST_JOINED, is_small, join
 from lancelake.data.write_task import WriteTask
 from lancelake.format import layout
@@ -26,8 +26,8 @@ Unit = tuple[Source, Fragment]
 @contextmanager
 def staged(source: Source, fragments: Sequence[Fragment], write: WriteTask) -> Iterator[list[Unit]]:
     """Return the same rows in fewer fragments if opening each would take most of the time."""
-    with tempfile.TemporaryDirectory(prefix="lancelake-compact-") as folder:
-        Path(folder, layout.DATA).mkdir()
+    with temporary_folder("lancelake-compact-") as folder:
+        (folder / layout.DATA).mkdir()
         place = replace(source, files=TableFiles(root=Location.parse(folder)))
         units: list[Unit] = []
         for is_joinable, run in _runs(fragments, write):

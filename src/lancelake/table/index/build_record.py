@@ -2,7 +2,8 @@
 
 A record is a folder beside those of segments, which has the name of what is built: the fragments
 with their files and deletions, the column, the kind and its parameters. Attempts to build the same
-find the same folder. No version refers to it: cleanup removes records that nobody resumed.
+find the same folder. No version refers to it: cleanup removes the records of
+builds that were not resumed.
 """
 
 from __future__ import annotations

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.data.codec.readers import temporary_folder
 from lancelake.errors import CorruptTableError, LanceTableError
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.index.coverage import NamesFragments
@@ -94,8 +93,8 @@ def _current(segment: StoredSegment) -> Iterator[SegmentFacts]:
     if not moves or isinstance(segment.open(), NamesFragments):
         yield segment.facts
         return
-    with tempfile.TemporaryDirectory(prefix="lancelake-index-") as path:
-        place = FileAt(root=Location.parse(Path(path)), path="segment")
+    with temporary_folder("lancelake-index-") as path:
+        place = FileAt(root=Location.parse(path), path="segment")
         folder = SegmentFolder(place=place)
         segment.kind.remap(segment.facts, moves.row_map, folder)
         yield replace(segment.facts, folder=folder)

@@ -1,4 +1,4 @@
-"""Whether the model of a trained index fits new rows: recall on them and on the old ones."""
+"""Fit of the model of a trained index to new rows: recall on them and on the old ones."""
 
 from __future__ import annotations
 

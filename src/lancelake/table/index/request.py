@@ -1,4 +1,4 @@
-"""Which column is indexed, by which kind, under which name."""
+"""Request of an index: its column, kind, name and parameters."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class _Counts:
         self._moved = current_coverage(base)
 
     def _kind(self, entry: IndexMetadata) -> str:
-        """Return the shown kind; files tell that of an entry without details."""
+        """Return the shown kind; that of an entry without details is read from its files."""
         field = self._schema.by_id().get(entry.fields[0]) if entry.fields else None
         if entry.details is not None or field is None:
             return index_details.describe(entry.details)[0] or index_details.UNKNOWN

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.arrow_schema import public_field
+from lancelake.format.blobs import has_blobs
 from lancelake.format.schema import Field, Schema
 from lancelake.suggest import suggestion
 from lancelake.table.merge.scope import SOURCE, TARGET, Scope, ScopedValue, Sides
@@ -91,12 +92,22 @@ def computed(
     if not values:
         raise InvalidRequestError("No updates provided", action="Set at least one column.")
     ingredients = tuple(
-        scope.value(values[field.name], cast_target(field))
+        _computed(scope, values[field.name], field)
         if field.name in values
         else otherwise or Copied(side=TARGET, column=field.name)
         for field in schema.fields
     )
     return Recipe(schema=output_schema(schema), ingredients=ingredients)
+
+
+def _computed(scope: Scope, text: str, field: Field) -> Ingredient:
+    target = cast_target(field)
+    # Expressions see the descriptor of a blob, not its value.
+    column = None if has_blobs(field) else scope.column(text, target)
+    if column is None:
+        return scope.value(text, target)
+    side, name = column
+    return Copied(side=side, column=name)
 
 
 def output_schema(schema: Schema) -> pa.Schema:

@@ -13,18 +13,21 @@ from lancelake.expr.bind import BoundExpression, bind
 from lancelake.expr.engine import Evaluator
 from lancelake.expr.predicate import Predicate, predicate
 from lancelake.format.arrow_schema import expression_scope
+from lancelake.format.computed_once import computed_once
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.schema import Schema
 from lancelake.scan.outputs import expression_schema
 
 SOURCE = "source"
 TARGET = "target"
+_QUALIFIED = 2
+"""Parts of the path of a column: its side and its name."""
 
 Sides = Mapping[str, pa.RecordBatch]
 """Rows of each side, side by side."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Scope:
     """The sides of a merge: `source.x`, `target.x`, and `x` where only one side has it."""
 
@@ -45,6 +48,14 @@ class Scope:
         Evaluator(found, target=target).result_field("value", expression_schema(self._schema))
         return ScopedValue(expression=found, target=target, needs=self._needs(found.paths))
 
+    def column(self, text: str, target: pa.DataType | None) -> tuple[str, str] | None:
+        """Return side and name of the column that is the whole expression and has a type."""
+        path = self._bound(text).column
+        if target is None or path is None or len(path) != _QUALIFIED:
+            return None
+        side, name = path
+        return (side, name) if self.sides[side].field(name).type.equals(target) else None
+
     def _bound(self, text: str) -> BoundExpression:
         """Resolve each column to its side."""
         try:
@@ -52,7 +63,7 @@ class Scope:
         except InvalidExpressionError as error:
             raise self._explained(error) from error
 
-    @property
+    @computed_once
     def _schema(self) -> Schema:
         structs = [
             pa.field(side, pa.struct(list(_nullable(schema))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -34,11 +34,18 @@ class SourceRows:
         if isinstance(self.rows, pa.Table):
             return self.rows
         with pa.memory_map(str(self.rows)) as mapped:
-            return pa.ipc.open_file(mapped).read_all()
+            found = pa.ipc.open_file(mapped).read_all()
+        return found if found.schema.names == self.schema.names else found.select(self.schema.names)
 
     def columns(self, names: Sequence[str]) -> pa.Table:
         """Return some columns of all rows."""
         return self.table().select(list(names))
+
+    def without(self, column: str) -> SourceRows:
+        """Return the same rows without a column."""
+        schema = self.schema.remove(self.schema.get_field_index(column))
+        rows = self.rows.select(schema.names) if isinstance(self.rows, pa.Table) else self.rows
+        return replace(self, rows=rows, schema=schema)
 
     def batches(
         self, numbers: RowNumbers, columns: Sequence[str] | None = None

@@ -12,7 +12,7 @@ from lancelake.engine.port import Engine, Job, Progress
 from lancelake.expr.predicate import Filter, Predicate
 from lancelake.format.ids import FragmentId
 from lancelake.scan.execute import kept_offsets
-from lancelake.scan.groups import grouped, kept_offsets_of
+from lancelake.scan.groups import grouped, kept_offsets_of, packed
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
@@ -67,9 +67,11 @@ def find_rows(
     known = [task for task in tasks if not task.recheck]
     found = {task.fragment.id: kept_offsets(task) for task in known}
     scans = divided([task for task in tasks if task.recheck], engine.parallelism)
+    # Each task has a fixed cost, so small fragments share one.
+    groups = packed(scans, _rows_at_most, most_rows=_GROUP_ROWS, most_tasks=_GROUP_SCANS)
     job = Job(
         description=f"find rows of {base.location.uri}",
-        tasks=[FindRows(scans=group) for group in _grouped(scans)],
+        tasks=[FindRows(scans=group) for group in groups],
         progress=progress,
     )
     results = (rows for result in engine.run(job) for rows in _bitmaps(result))
@@ -88,19 +90,8 @@ def _bitmaps(data: bytes) -> Iterator[BitMap]:
         yield BitMap.deserialize(data[first:start])
 
 
-def _grouped(scans: Sequence[ScanTask]) -> Iterator[tuple[ScanTask, ...]]:
-    """Group small fragments, in order, since each task has a fixed cost."""
-    group: list[ScanTask] = []
-    rows = 0
-    for scan in scans:
-        size = scan.most_rows or _GROUP_ROWS
-        if group and (rows + size > _GROUP_ROWS or len(group) == _GROUP_SCANS):
-            yield tuple(group)
-            group, rows = [], 0
-        group.append(scan)
-        rows += size
-    if group:
-        yield tuple(group)
+def _rows_at_most(scan: ScanTask) -> int:
+    return scan.most_rows or _GROUP_ROWS
 
 
 def divided(tasks: Sequence[ScanTask], parallelism: int) -> list[ScanTask]:

@@ -10,8 +10,9 @@ from lance.file import LanceFileReader
 
 from lancelake.data.codec import file_layout
 from lancelake.data.codec.container import open_container
-from lancelake.data.codec.file_layout import ColumnKind, FileLayout, quoted_path
+from lancelake.data.codec.file_layout import ColumnKind, FileLayout
 from lancelake.errors import CorruptTableError
+from lancelake.format.column_path import quoted_path
 from tests.support.data_files import FILES, DataFileOnDisk, written
 from tests.support.legacy_tables import MemorySource
 

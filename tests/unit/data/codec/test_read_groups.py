@@ -1,4 +1,4 @@
-"""Which columns the codec reads right, and beside which others."""
+"""Columns that the codec reads correctly, alone and beside others."""
 
 from __future__ import annotations
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from lance.file import LanceFileWriter
 
-from lancelake.data.codec.readers import explained, open_reader
+from lancelake.data.codec.readers import explained, open_reader, temporary_folder
 from lancelake.data.recently_used import RecentlyUsed
 from lancelake.errors import CorruptTableError, OutOfRangeError
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
+from tests.support.open_files import open_removed_files
 
 
 def written(root: Path, name: str = "x.lance") -> FileAt:
@@ -25,6 +27,15 @@ def written(root: Path, name: str = "x.lance") -> FileAt:
 def test_open_reader_is_used_again(tmp_path: Path) -> None:
     place = written(tmp_path)
     assert open_reader(place, ("a",)) is open_reader(place, ("a",))
+
+
+def test_files_of_a_temporary_folder_are_closed(tmp_path: Path) -> None:
+    with temporary_folder("x-", tmp_path) as folder:
+        place = written(folder)
+        open_reader(place, None).num_rows()
+    gc.collect()
+    assert not folder.exists()
+    assert open_removed_files(tmp_path) == []
 
 
 def test_other_columns_have_another_reader(tmp_path: Path) -> None:

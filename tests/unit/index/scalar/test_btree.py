@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from lancelake.data.codec import readers
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.errors import CorruptTableError, InternalError, InvalidRequestError
 from lancelake.expr.condition import Column, Comparison, IsNull, Membership, Operator
+from lancelake.index import cache
 from lancelake.index.key_range import Cut, KeyRange
 from lancelake.index.kind import ROW_ID, VALUE, BuildInput, IdKind, RangeSegment, SegmentFacts
 from lancelake.index.scalar.btree import files
@@ -125,6 +128,61 @@ def test_what_was_read_once_is_answered_from_memory(tmp_path: Path) -> None:
     for name in ("page_lookup.lance", "page_data.lance"):
         damaged(facts.folder, name).unlink()
     assert BTREE.open(facts).answer(equal(2)) == first
+
+
+@pytest.fixture
+def codec_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, object]]:
+    """Files that are opened, and ranges of rows that are read, in the order of the calls."""
+    calls: list[tuple[str, object]] = []
+    open_file, read_range = readers.file_reader, readers.CodecReader.read_range
+
+    def opened(uri: str, **options: Any) -> object:
+        calls.append(("open", Path(uri).name))
+        return open_file(uri, **options)
+
+    def read(self: readers.CodecReader, start: int, count: int, **options: Any) -> object:
+        calls.append(("read", range(start, start + count)))
+        return read_range(self, start, count, **options)
+
+    monkeypatch.setattr(readers, "file_reader", opened)
+    monkeypatch.setattr(readers.CodecReader, "read_range", read)
+    return calls
+
+
+def test_a_first_lookup_opens_and_reads_each_file_once(
+    tmp_path: Path, codec_calls: list[tuple[str, object]]
+) -> None:
+    segment = BTREE.open(built(BTREE, pa.array(range(20)), range(20), tmp_path, parameters=SMALL))
+    answer = segment.answer(equal(7))
+    assert answer is not None
+    assert truths(answer, [6, 7, 8]) == [False, True, False]
+    assert codec_calls == [
+        ("open", "page_lookup.lance"),
+        ("read", range(10)),
+        ("open", "page_data.lance"),
+        ("read", range(6, 8)),
+    ]
+
+
+def test_pages_near_each_other_are_read_together(
+    tmp_path: Path, codec_calls: list[tuple[str, object]]
+) -> None:
+    ids = range(1000, 1300)
+    segment = BTREE.open(built(BTREE, pa.array(range(300)), ids, tmp_path, parameters=SMALL))
+    near = [*range(0, 200, 6), 250]
+    answer = segment.answer(Membership(column=COLUMN, values=pa.array(near)))
+    assert answer is not None
+    assert truths(answer, ids) == [value in near for value in range(300)]
+    reads = [found for call, found in codec_calls if call == "read"]
+    assert reads == [range(150), range(200), range(250, 252)]
+
+
+def test_pages_that_were_read_together_do_not_keep_others_in_memory(tmp_path: Path) -> None:
+    facts = built(BTREE, pa.array(range(300)), range(300), tmp_path, parameters=SMALL)
+    BTREE.open(facts).answer(Membership(column=COLUMN, values=pa.array(range(0, 200, 4))))
+    kept = cache.find_all(facts.folder.uri, [(files.VALUES, page) for page in range(5)])
+    sizes = [keys.buffers()[1].size if isinstance(keys, pa.Array) else None for keys in kept]
+    assert sizes == [16, None, 16, None, 16]
 
 
 def test_a_remapped_segment_keeps_its_ranges(tmp_path: Path) -> None:

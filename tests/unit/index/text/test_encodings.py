@@ -1,4 +1,4 @@
-"""What posting files store is read back: packed blocks, posting lists, positions."""
+"""Content of posting files is read back: packed blocks, posting lists, positions."""
 
 from __future__ import annotations
 

@@ -83,9 +83,13 @@ def test_scores_need_no_other_terms_than_those_of_the_query(
 def scored(chance: np.random.Generator, count: int) -> ScoredList:
     size = int(chance.integers(1, count))
     chosen = np.sort(chance.choice(count, size, replace=False)).astype(np.uint32)
-    shares = (chance.random(size) ** 4 * 2.2).astype(np.float32)
-    best = np.maximum.reduceat(shares, np.arange(0, size, 128))
-    return ScoredList(chosen, shares, best, np.float32(chance.random() * 5 + 0.01))
+    return _list_of(chance, chosen, chance.random() * 5 + 0.01)
+
+
+def _list_of(chance: np.random.Generator, chosen: np.ndarray, weight: float) -> ScoredList:
+    shares = (chance.random(len(chosen)) ** 4 * 2.2).astype(np.float32)
+    best = np.maximum.reduceat(shares, np.arange(0, len(chosen), 128))
+    return ScoredList(chosen, shares, best, np.float32(weight))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -99,6 +103,45 @@ def test_the_best_documents_are_among_those_that_are_scored(seed: int) -> None:
     rows, scores = best_documents(lists, count, allowed, most)
     assert np.sort(scores)[::-1][:most] == pytest.approx(np.sort(everything)[::-1][:most], rel=1e-5)
     assert np.all(everything[rows] > 0)
+
+
+def common_and_rare(chance: np.random.Generator, count: int) -> list[ScoredList]:
+    """Long lists of words that decide little, and short ones of words that decide much."""
+    common = [with_table(scored(chance, count), count) for _ in range(3)]
+    sizes = chance.integers(200, 2000, 12)
+    rare = [np.sort(chance.choice(count, size, replace=False)).astype(np.uint32) for size in sizes]
+    decisive = [_list_of(chance, each, float(chance.random() * 4 + 6)) for each in rare]
+    return [*(replace(each, weight=np.float32(0.05)) for each in common), *decisive]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_documents_for_many_terms_are_found(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    count, most = 30_000, int(chance.integers(1, 50))
+    lists = common_and_rare(chance, count)
+    if seed % 4 == 0:
+        lists = [scored(chance, count) for _ in range(12)]
+    allowed = chance.random(count) < 0.5 if seed % 2 else None
+    everything = scores_of(lists, np.arange(count, dtype=np.uint32))
+    everything[~allowed if allowed is not None else slice(0, 0)] = 0
+    rows, scores = best_documents(lists, count, allowed, most)
+    assert np.sort(scores)[::-1][:most] == pytest.approx(np.sort(everything)[::-1][:most], rel=1e-5)
+    assert scores == pytest.approx(everything[rows], rel=1e-5)
+    assert len(rows) <= most + 5
+
+
+@pytest.mark.parametrize("is_filtered", [False, True])
+def test_the_scores_of_few_documents_are_added_up(is_filtered: bool) -> None:
+    chance = np.random.default_rng(3)
+    count = 40_000
+    lists = [scored(chance, 600) for _ in range(3)]
+    allowed = chance.random(count) < 0.5 if is_filtered else None
+    is_possible = np.ones(count, np.bool_) if allowed is None else allowed
+    everything = np.flatnonzero(is_possible).astype(np.uint32)
+    expected = scores_of(lists, everything)
+    rows, scores = best_documents(lists, count, allowed, None)
+    assert rows.tolist() == everything[expected > 0].tolist()
+    assert scores == pytest.approx(expected[expected > 0], rel=1e-5)
 
 
 def with_table(each: ScoredList, count: int) -> ScoredList:
@@ -135,7 +178,7 @@ def test_pruning_applies_to_terms_that_are_all_required() -> None:
 
 def test_the_best_phrases_are_found_first() -> None:
     chance = np.random.default_rng(1)
-    texts = [list(chance.choice(list("abc"), int(chance.integers(2, 9)))) for _ in range(9000)]
+    texts = [list(chance.choice(list("abc"), int(chance.integers(2, 9)))) for _ in range(20_000)]
     content = partition(texts)
     assert content is not None
     wanted = query(["a", "b"], slop=0)
@@ -144,6 +187,24 @@ def test_the_best_phrases_are_found_first() -> None:
     best = search(content, wanted, corpus, most=5)
     assert len(best.documents) < len(every.documents)
     assert np.sort(best.scores)[-5:].tolist() == np.sort(every.scores)[-5:].tolist()
+
+
+def test_a_phrase_that_the_best_documents_lack_is_found_in_the_others() -> None:
+    texts = [["b", "a"]] * 20_000 + [["a", "b", *"c" * 9]] * 7
+    content = partition(texts)
+    assert content is not None
+    wanted = query(["a", "b"], slop=0)
+    best = search(content, wanted, corpus_of([content], wanted.words), most=5)
+    assert best.documents.tolist() == list(range(20_000, 20_007))
+
+
+@pytest.mark.parametrize("options", [{}, {"requires_all": True}, {"slop": 0}])
+def test_no_documents_are_found_when_none_are_wanted(options: dict[str, object]) -> None:
+    content = partition([["a", "b"]] * 9000)
+    assert content is not None
+    wanted = query(["a", "b"], **options)
+    corpus = corpus_of([content], wanted.words)
+    assert not len(search(content, wanted, corpus, most=0).documents)
 
 
 def test_few_documents_are_scored_when_few_are_wanted() -> None:

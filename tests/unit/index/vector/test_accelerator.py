@@ -34,6 +34,15 @@ def test_without_a_device_the_cpu_is_suggested(monkeypatch: pytest.MonkeyPatch) 
             accelerator_named(name)
 
 
+def test_a_number_beyond_the_devices_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda = SimpleNamespace(is_available=lambda: True, device_count=lambda: 2)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    assert accelerator_named("cuda").device == "cuda"
+    assert accelerator_named("cuda:1").device == "cuda:1"
+    with pytest.raises(UnsupportedError, match="'cuda:2' is not available"):
+        accelerator_named("cuda:2")
+
+
 def test_clusters_are_found_and_assigned() -> None:
     torch = pytest.importorskip("torch")
     device = Accelerator(torch, "cpu")

@@ -37,6 +37,20 @@ def test_ingested_blobs_do_not_need_their_source(rows: pa.Table, tmp_path: Path)
     assert _values(made) == [b"0123456789", b"234", b"q", None] * 3
 
 
+def test_references_are_kept_when_rows_are_rewritten(rows: pa.Table, tmp_path: Path) -> None:
+    made = lance.write_dataset(
+        rows.append_column("n", pa.array(range(4))),
+        tmp_path / "t",
+        data_storage_version="2.2",
+        allow_external_blob_outside_bases=True,
+    )
+    made.update({"n": "n + 10"}, where="n < 2")
+    made.delete("n = 3")
+    made.optimize.compact_files()
+    assert len(made.get_fragments()) == 1
+    assert sorted(filter(None, _values(made))) == [b"0123456789", b"234", b"q"]
+
+
 def test_references_are_refused_where_bytes_are_ingested(rows: pa.Table, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="only applies when external_blob_mode"):
         lance.write_dataset(

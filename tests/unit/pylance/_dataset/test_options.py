@@ -10,7 +10,8 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.pylance._dataset import options
 from lancelake.pylance._dataset.optimizing import DatasetOptimizer
-from lancelake.pylance._dataset.wal import TableWal, WalScanner
+from lancelake.pylance._dataset.wal import TableWal
+from lancelake.pylance._dataset.wal_reads import WalScanner
 from lancelake.pylance.fragment import write_fragments
 
 SCAN = set(inspect.signature(lance.LanceDataset.scanner).parameters) - {"self"}

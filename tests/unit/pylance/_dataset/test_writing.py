@@ -224,3 +224,29 @@ def test_a_fragment_of_rows_without_columns_is_refused(tmp_path: Path) -> None:
 
 def test_a_table_without_rows_may_have_no_columns(tmp_path: Path) -> None:
     assert lance.write_dataset(pd.DataFrame(), tmp_path / "t").count_rows() == 0
+
+
+NEWER = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "+01:00"))])
+
+
+def test_types_that_only_newer_releases_read_are_appended_to_a_table_that_has_them(
+    tmp_path: Path,
+) -> None:
+    uri = str(tmp_path / "t.lance")
+    lance.LanceDataset.commit(uri, lance.LanceOperation.Overwrite(NEWER, []))
+    rows = pa.table({"id": [1], "at": [0]}).cast(NEWER)
+    lance.write_dataset(rows, uri, mode="append")
+    assert lance.dataset(uri).to_table() == rows
+
+
+@pytest.mark.parametrize("dtype", [pa.map_(pa.string(), pa.int64()), NEWER.field("at").type])
+def test_a_column_that_cannot_be_stored_is_not_added_by_an_append(
+    tmp_path: Path, dtype: pa.DataType
+) -> None:
+    rows = pa.table({"id": [1]})
+    made = lance.write_dataset(rows, tmp_path / "t.lance", data_storage_version="2.1")
+    wider = rows.append_column("more", pa.nulls(1, dtype))
+    with pytest.raises(UnsupportedError, match="column more"):
+        lance.write_dataset(wider, made.uri, mode="append", schema_mode="merge")
+    assert lance.dataset(made.uri).latest_version == 1
+    assert lance.write_dataset(rows, made.uri, mode="append").count_rows() == 2

@@ -144,3 +144,20 @@ def test_the_ids_come_back_in_order(row_ids):
     assert (list(sequence), len(sequence)) == (row_ids, len(row_ids))
     assert sequence.to_pyarrow() == pa.array(row_ids, pa.uint64())
     assert pickle.loads(pickle.dumps(sequence)) == sequence
+
+
+@pytest.mark.parametrize(
+    ("ids", "problem"),
+    [
+        ([1, 2, 1], "Row ids must be unique, but 1 appears"),
+        (pa.array([1, None]), "Row ids must not be null"),
+        (pa.array([1.5]), "an array of integers"),
+        (pa.array([-1]), "fit in a uint64"),
+        (range(-5, 5), "non-negative"),
+        (5, "an iterable of integers"),
+    ],
+    ids=shown,
+)
+def test_problems_are_named_as_pylance_names_them(ids, problem):
+    with pytest.raises((ValueError, TypeError), match=problem):
+        RowIdSequence(ids)

@@ -9,7 +9,8 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.index.key_range import KeyRange
-from lancelake.index.row_ids import RowIds
+from lancelake.index.kind import CountableSegment
+from lancelake.index.row_ids import U64Array
 from lancelake.index.stored_segment import StoredIndices
 from lancelake.scan.index_search.lost_entries import lacks_rows
 from lancelake.storage.location import Location
@@ -17,7 +18,7 @@ from lancelake.table.index import refresh
 from lancelake.table.open import Latest, open_snapshot
 
 
-class _Entries:
+class _Entries(CountableSegment):
     """A segment with some entries."""
 
     def __init__(self, count: int) -> None:
@@ -26,7 +27,7 @@ class _Entries:
     def num_entries(self) -> int:
         return self._count
 
-    def ids_in_range(self, wanted: KeyRange) -> RowIds:
+    def ids_in_range(self, wanted: KeyRange) -> U64Array:
         raise AssertionError(wanted)
 
 

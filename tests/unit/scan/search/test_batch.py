@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,9 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import UnsupportedError
 from lancelake.scan.nearest import Nearest
 from lancelake.scan.prepared import prepare
-from lancelake.scan.search.batch import BatchSearch, batch_tasks
+from lancelake.scan.search.batch import batch_tasks
+from lancelake.scan.search.merged import merged
+from lancelake.scan.search.query_tasks import BatchSearch
 from tests.support.read_tables import open_source
 from tests.support.search_tables import article_vectors, write_articles
 
@@ -30,12 +31,8 @@ def batch(articles: Snapshot, **options: object) -> BatchSearch:
 
 def best_of_tasks(search: BatchSearch, parallelism: int) -> list[Row]:
     tasks = [pickle.loads(pickle.dumps(task)) for task in batch_tasks(search, parallelism)]
-    found = pa.concat_tables(task.run() for task in tasks).to_pylist()
-    rows = sorted((row["query_index"], row["_distance"], row["_rowaddr"]) for row in found)
-    kept: list[Row] = []
-    for query in range(len(QUERIES)):
-        kept += [row for row in rows if row[0] == query][: search.nearest.k]
-    return kept
+    found = merged(search, pa.concat_tables(task.run() for task in tasks)).to_pylist()
+    return [(row["query_index"], row["_distance"], row["_rowaddr"]) for row in found]
 
 
 def expected(search: BatchSearch) -> list[Row]:
@@ -66,18 +63,6 @@ def test_an_exact_search_is_split_by_fragments(articles: Snapshot) -> None:
     tasks = batch_tasks(batch(articles), 8)
     assert sorted(task.fragment_ids for task in tasks) == [(0,), (1,), (2,)]  # type: ignore[type-var]
     assert {len(task.search.nearest.queries) for task in tasks} == {7}
-
-
-def indexed(path: Path) -> Snapshot:
-    made = write_articles(path)
-    made.create_index("vector", "IVF_FLAT", num_partitions=3)
-    return open_source(made.uri)
-
-
-def test_a_refined_search_by_an_index_is_split_by_queries(tmp_path: Path) -> None:
-    search = batch(indexed(tmp_path / "t.lance"))
-    tasks = batch_tasks(replace(search, nearest=replace(search.nearest, refine_factor=2)), 2)
-    assert [task.is_partial for task in tasks] == [False, False]
 
 
 def test_multivectors_are_refused(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,10 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.index.vector.top_rows import DistanceRange
 from lancelake.scan.nearest import Nearest
 from lancelake.scan.prepared import prepare
-from lancelake.scan.search.batch import BatchSearch, batch_tasks
+from lancelake.scan.search.batch import batch_tasks
+from lancelake.scan.search.merged import merged, merged_in_order
 from lancelake.scan.search.partition_tasks import PartitionTask, split_by_partitions
+from lancelake.scan.search.query_tasks import BatchSearch
 from tests.support.read_tables import open_source
 
 CHANCE = np.random.default_rng(2)
@@ -38,17 +39,18 @@ def table(path: Path, kind: str = "IVF_FLAT", **options: Any) -> Snapshot:
     return open_source(made.uri)
 
 
-def search_of(snapshot: Snapshot, **options: Any) -> BatchSearch:
+def search_of(
+    snapshot: Snapshot, filter: str | None = None, *, prefilter: bool = True, **options: Any
+) -> BatchSearch:
     given = {"minimum_nprobes": 2, "maximum_nprobes": 2, **options}
     nearest = Nearest(column="v", queries=QUERIES, has_several=True, k=K, **given)
-    return BatchSearch(snapshot=snapshot, nearest=nearest)
+    return BatchSearch(snapshot=snapshot, nearest=nearest, filter=filter, prefilter=prefilter)
 
 
 def found(search: BatchSearch, parallelism: int) -> list[tuple[int, float, int]]:
     tasks = [pickle.loads(pickle.dumps(task)) for task in batch_tasks(search, parallelism)]
-    every = pa.concat_tables(task.run() for task in tasks).to_pylist()
-    ranked = sorted((row["query_index"], row["_distance"], row["_rowaddr"]) for row in every)
-    return [r for q in range(len(QUERIES)) for r in [row for row in ranked if row[0] == q][:K]]
+    every = merged(search, pa.concat_tables(task.run() for task in tasks)).to_pylist()
+    return [(row["query_index"], row["_distance"], row["_rowaddr"]) for row in every]
 
 
 def expected(search: BatchSearch) -> list[tuple[int, float, int]]:
@@ -70,9 +72,10 @@ def test_tasks_find_what_one_search_finds(
 
 def test_each_partition_is_opened_by_one_task(tmp_path: Path) -> None:
     tasks = batch_tasks(search_of(table(tmp_path)), 3)
-    opened = [
-        number for task in tasks if isinstance(task, PartitionTask) for number, _ in task.pairs
+    segments = [
+        pairs for task in tasks if isinstance(task, PartitionTask) for pairs in task.segments
     ]
+    opened = [number for pairs in segments for number, _ in pairs]
     assert len(tasks) == 3
     assert sorted(opened) == sorted(set(opened))
 
@@ -92,17 +95,67 @@ def test_without_a_number_of_partitions_enough_rows_are_found_at_first(tmp_path:
     assert found(search, 2) == expected(search)
 
 
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a table of several segments, in which more rows match a filter than are scanned."""
+    values = np.random.default_rng(3).integers(-2, 3, (6000, 8)).astype(np.float32)
+    uri = str(tmp_path_factory.mktemp("large") / "t.lance")
+    options: dict[str, Any] = {"max_rows_per_file": 1500, "enable_stable_row_ids": True}
+    made = lancelake.write_dataset(rows(values[:5000]), uri, **options)
+    made = made.create_index("v", "IVF_PQ", num_partitions=6, num_sub_vectors=2)
+    # Ids of the table are then in another order than addresses.
+    made.update({"id": "id + 10000"}, "id < 700")
+    made = lancelake.write_dataset(rows(values[5000:5600]), uri, mode="append")
+    made.optimize.optimize_indices(num_indices_to_merge=0)
+    return lancelake.write_dataset(rows(values[5600:]), uri, mode="append").uri
+
+
+FEW, MANY = "id % 50 = 1", "id % 4 > 0"
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
 @pytest.mark.parametrize(
     "options",
     [
-        {"refine_factor": 2},
+        {},
+        {"refine_factor": 3},
+        {"refine_factor": 3, "within": DistanceRange(1.0, 5.0)},
+        {"filter": FEW},
+        {"filter": MANY},
+        {"filter": MANY, "refine_factor": 2},
+        {"filter": FEW, "prefilter": False},
+        {"filter": "_distance < 4 and id % 2 = 0", "prefilter": False, "refine_factor": 2},
+        {"refine_factor": 2, "minimum_nprobes": 2, "maximum_nprobes": None},
+    ],
+)
+def test_filters_and_refinement_find_what_one_search_finds(
+    large: str, options: dict[str, Any], parallelism: int
+) -> None:
+    search = search_of(open_source(large), **options)
+    assert all(task.is_partial for task in batch_tasks(search, parallelism))
+    assert found(search, parallelism) == expected(search)
+
+
+def test_results_are_merged_where_rows_of_a_query_are_in_several_batches(large: str) -> None:
+    search = search_of(open_source(large), refine_factor=2)
+    every = pa.concat_tables(task.run() for task in batch_tasks(search, 3)).sort_by("query_index")
+    batches = every.to_batches(max_chunksize=7)
+    parts = list(merged_in_order(search, batches, rows_at_once=40))
+    assert len(parts) > 1
+    assert pa.Table.from_batches(parts) == merged(search, every)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
         {"minimum_nprobes": 1, "maximum_nprobes": None, "within": DistanceRange(0.0, 0.1)},
-        {"minimum_nprobes": 1, "maximum_nprobes": None, "k": 200},
+        {"minimum_nprobes": 1, "maximum_nprobes": None, "filter": "id > 3"},
+        {"minimum_nprobes": 1, "maximum_nprobes": None, "refine_factor": 60},
     ],
 )
 def test_searches_that_go_on_by_what_they_find_are_not_split(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    search = search_of(table(tmp_path))
-    nearest = replace(search.nearest, **options)
-    assert split_by_partitions(search.snapshot, nearest, 2, fast_search=False) is None
+    search = search_of(table(tmp_path), **options)
+    assert split_by_partitions(search, 2) is None
+    assert not any(task.is_partial for task in batch_tasks(search, 2))

@@ -1,4 +1,4 @@
-"""Where Java is looked for, and what is said when there is none."""
+"""Lookup of Java, and the error when there is none."""
 
 from __future__ import annotations
 

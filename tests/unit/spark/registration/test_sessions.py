@@ -1,4 +1,4 @@
-"""Which settings a session has: the caller's, the launcher's, or ours."""
+"""Settings of a session: the caller's, the launcher's, or ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What travels to executors: read by the same release, refused by others in clear words."""
+"""Messages to executors: read by the same release, refused by others with a clear error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows a table takes where no session of Spark can decide."""
+"""Rows that a table accepts where no session of Spark can decide."""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
 from lancelake.table.reachable.file_kinds import FileKind
 from lancelake.table.reachable.version_lines import KnownRefs
+from tests.support.open_files import open_files, open_removed_files
 from tests.support.table_surgery import edit_manifest, manifest_path
 
 NEWEST = CleanupPolicy(retain_versions=1, error_if_tagged_old_versions=False)
@@ -287,15 +288,6 @@ def test_a_full_disk_does_not_keep_a_cleanup_from_making_room(root: Path) -> Non
     assert lance.dataset(root).to_table()["a"].to_pylist() == [3]
 
 
-def open_files() -> set[str]:
-    """Paths of the files that this process has open, as the system shows them."""
-    found = set()
-    for fd in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):
-            found.add(str(fd.readlink()))
-    return found
-
-
 @pytest.mark.parametrize("act", [clean, lance.LanceDataset.drop])
 def test_no_removed_file_stays_open(tmp_path: Path, act: Callable[[Path], object]) -> None:
     root = tmp_path / "t.lance"
@@ -309,7 +301,7 @@ def test_no_removed_file_stays_open(tmp_path: Path, act: Callable[[Path], object
     assert any(path.startswith(str(root)) for path in open_files())
     act(root)
     gc.collect()
-    assert [p for p in open_files() if p.startswith(str(root)) and p.endswith("(deleted)")] == []
+    assert open_removed_files(root) == []
 
 
 @pytest.mark.parametrize(

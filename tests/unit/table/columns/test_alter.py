@@ -148,3 +148,11 @@ def test_a_value_that_does_not_fit_is_named(tmp_path: Any) -> None:
     with pytest.raises(SchemaMismatchError, match="column v"):
         dataset.alter_columns({"path": "v", "data_type": pa.int8()})
     assert dataset.latest_version == 1
+
+
+def test_casts_are_refused_with_the_words_of_pylance(dataset: lance.LanceDataset) -> None:
+    dataset.update({"id": "1024"}, where="id = 1")
+    with pytest.raises(SchemaMismatchError, match="Can't cast value 1024 to type Int8"):
+        dataset.alter_columns({"path": "id", "data_type": pa.int8()})
+    with pytest.raises(UnsupportedError, match='Cannot cast column "id" from Int64 to Utf8'):
+        dataset.alter_columns({"path": "id", "data_type": pa.string()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.compact.plan import plan
 from lancelake.table.compact.staging import staged
 from tests.support.compare import assert_same_table
+from tests.support.open_files import open_removed_files
 
 FRAGMENTS = 20
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
@@ -67,3 +69,5 @@ def test_nothing_is_left_behind(
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     dataset.optimize.compact_files()
     assert [path for path in folder.iterdir() if "compact" in path.name] == []
+    gc.collect()
+    assert open_removed_files(folder) == []

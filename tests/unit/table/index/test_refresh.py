@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pathlib
+import tempfile
 
 import pyarrow as pa
 import pytest
@@ -13,6 +15,7 @@ from lancelake.errors import IndexNotFoundError, InvalidRequestError
 from lancelake.index.kind import BuiltSegment
 from lancelake.table.index.build import IndexRun, SegmentBuild, built_here
 from lancelake.table.index.refresh import RefreshOptions, refresh_indices, tiered
+from tests.support.open_files import open_removed_files
 from tests.support.scalar_index_tables import (
     FILTERS,
     IndexedTable,
@@ -83,6 +86,24 @@ def test_rows_that_moved_by_a_recorded_compaction_are_followed(
 
     assert table.index_statistics(f"{column}_idx")["num_unindexed_rows"] == 0
     assert differences(table, column) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_file_of_a_rewritten_segment_stays_open(
+    table: lance.LanceDataset,
+    kind: str,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    table.create_scalar_index(KINDS[kind], kind)
+    table.optimize.compact_files(target_rows_per_fragment=1000, defer_index_remap=True)
+    table.insert(rows(80, seed=1))
+    table.optimize.optimize_indices()
+    gc.collect()
+    assert open_removed_files(folder) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

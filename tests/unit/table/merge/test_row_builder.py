@@ -6,8 +6,14 @@ import pytest
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.frozen import FrozenMap
-from lancelake.table.merge.row_builder import Missing, computed, copied_from_source, fitted
-from lancelake.table.merge.scope import SOURCE, TARGET, Scope
+from lancelake.table.merge.row_builder import (
+    Copied,
+    Missing,
+    computed,
+    copied_from_source,
+    fitted,
+)
+from lancelake.table.merge.scope import SOURCE, TARGET, Scope, ScopedValue
 
 ARROW = pa.schema([("id", pa.int64()), ("v", pa.string()), ("w", pa.float64())])
 SCHEMA = from_arrow(ARROW)
@@ -35,6 +41,21 @@ def test_some_columns_can_be_computed() -> None:
     assert set(made.needs(TARGET)) == {"id", "v", "w"}
     assert made.needs(SOURCE) == ("w",)
     assert made.make({TARGET: MINE, SOURCE: THEIRS}).column("w").to_pylist() == [9.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "side"),
+    [("source.w", SOURCE), (" `source`.`w` ", SOURCE), ("target.w", TARGET)],
+)
+def test_a_column_of_the_same_type_is_copied(text: str, side: str) -> None:
+    made = computed(SCHEMA, {"w": text}, SCOPE, otherwise=Missing())
+    assert made.ingredients[2] == Copied(side=side, column="w")
+
+
+@pytest.mark.parametrize("text", ["source.id", "source.w + 0", "(source.w)", "1.5"])
+def test_any_other_expression_is_evaluated(text: str) -> None:
+    made = computed(SCHEMA, {"w": text}, SCOPE, otherwise=Missing())
+    assert isinstance(made.ingredients[2], ScopedValue)
 
 
 def test_a_part_of_the_columns_can_be_made() -> None:

@@ -34,6 +34,13 @@ def test_rows_can_be_read_by_number_more_than_once(source: SourceRows) -> None:
         assert batch.to_pydict() == {"b": ["text 999", "text 0", "text 500", "text 0"]}
 
 
+def test_a_column_can_be_left_out(source: SourceRows) -> None:
+    left = source.without("a")
+    assert left.schema.names == ["b"]
+    assert left.table().equals(TABLE.select(["b"]))
+    assert next(left.batches(np.array([3]))).to_pydict() == {"b": ["text 3"]}
+
+
 def test_no_columns_still_have_a_length(source: SourceRows) -> None:
     assert [batch.num_rows for batch in source.batches(np.array([1, 5, 7]), [])] == [3]
 

@@ -67,7 +67,7 @@ class BTree:
         """Write the rows of one range of values, in value order, as a file of its own.
 
         Ranges are counted from the lowest; equal values, and nulls, may be in several. `attempt`,
-        below 2**32, tells files apart that hold the same range.
+        below 2**32, distinguishes files of the same range.
         """
         page_rows = page_rows_of(rows.parameters, files.DEFAULT_PAGE_ROWS)
         return write_range(folder, rows.dtype, place, rows.batches, page_rows, attempt=attempt)

@@ -92,28 +92,35 @@ class Lookup:
 
 def open_lookup(folder: SegmentFolder) -> Lookup:
     """Load the lookup table of a segment, cached."""
-    place = folder.file(files.LOOKUP_FILE)
     return cache.kept(
-        place.uri,
-        "lookup",
-        lambda: _read(folder.open(files.LOOKUP_FILE), place.path),
+        folder.uri,
+        files.LOOKUP_FILE,
+        lambda: _read(folder.open(files.LOOKUP_FILE), folder.file(files.LOOKUP_FILE).path),
         lambda found: found.greatest.nbytes * 2 + found.num_pages * _BYTES_PER_PAGE,
     )
 
 
 def _read(reader: IndexFileReader, path: str) -> Lookup:
+    table = reader.read()
     reader.require(files.MIN, files.MAX, files.NULL_COUNT, files.PAGE)
-    table = reader.read().sort_by(files.PAGE)
-    low, high = (_column(table, name) for name in (files.MIN, files.MAX))
-    numbers = _column(table, files.PAGE).to_numpy().astype(np.int64)
+    numbers = _numbers(table)
+    if not np.array_equal(numbers, np.arange(len(numbers))):
+        table = table.sort_by(files.PAGE)
+        numbers = _numbers(table)
     if not np.array_equal(numbers, np.arange(len(numbers))):
         raise CorruptTableError(f"index file {path} does not list each page once", path=path)
+    low, high = (_column(table, name) for name in (files.MIN, files.MAX))
     low_keys, high_keys = keys_of(low), keys_of(high)
-    order = sort_positions(low_keys)
-    order = order[high_keys.is_valid().to_numpy(zero_copy_only=False)[order]]
-    least, top = low_keys.take(pa.array(order)), high_keys.take(pa.array(order))
-    greatest = running_maximum(top)
-    last = int(search(greatest, greatest[-1:], "left")[0]) if len(top) else 0
+    if is_ordered := are_in_order(low_keys, high_keys):
+        without_values = high_keys.null_count
+        order, least = numbers[without_values:], low_keys[without_values:]
+        greatest = high_keys[without_values:]
+    else:
+        order = sort_positions(low_keys)
+        order = order[high_keys.is_valid().to_numpy(zero_copy_only=False)[order]]
+        least = low_keys.take(pa.array(order))
+        greatest = running_maximum(high_keys.take(pa.array(order)))
+    last = int(search(greatest, greatest[-1:], "left")[0]) if len(order) else 0
     return Lookup(
         path=path,
         page_rows=_page_rows(reader, path),
@@ -125,7 +132,7 @@ def _read(reader: IndexFileReader, path: str) -> Lookup:
         greatest=greatest,
         min=low[int(order[0])] if len(order) else None,
         max=high[int(order[last])] if len(order) else None,
-        is_ordered=are_in_order(low_keys, high_keys),
+        is_ordered=is_ordered,
     )
 
 
@@ -151,6 +158,10 @@ def _parts(reader: IndexFileReader, path: str, pages: int) -> tuple[PageFile, ..
         parts.append(PageFile(name=files.part_file(number), first=first, pages=count))
         first += count
     return tuple(parts)
+
+
+def _numbers(table: pa.Table) -> Positions:
+    return np.asarray(_column(table, files.PAGE).to_numpy(), dtype=np.int64)
 
 
 def _column(table: pa.Table, name: str) -> pa.Array:

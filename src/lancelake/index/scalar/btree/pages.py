@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,19 @@ from lancelake.index.scalar.btree.lookup import Lookup, PageFile
 
 # More pages are not cached: a search of this size is rare, and would evict the others.
 MOST_KEPT = 4096
+# Reading as many pages takes as long as starting to read elsewhere.
+_MOST_SKIPPED = 2
+_PAGES_AT_ONCE = 16
 _NULLS = "nulls"
+
+
+class BTreePage(NamedTuple):
+    """The row ids of a page, and the keys of its values, ascending; rows of nulls come first."""
+
+    place: int
+    """Position among the pages that were asked for."""
+    keys: pa.Array
+    ids: U64Array
 
 
 class Pages:
@@ -26,31 +39,40 @@ class Pages:
     def __init__(self, folder: SegmentFolder, lookup: Lookup) -> None:
         self._folder = folder
         self._lookup = lookup
-        self._uri = folder.place.uri
+        self._uri = folder.uri
 
-    def keys(self, pages: Sequence[int]) -> Iterator[pa.Array]:
-        """Yield the keys of the values of pages, ascending, without the nulls before them."""
-        parts = [(files.VALUES, page) for page in pages]
-        for part, kept in zip(parts, cache.find_all(self._uri, parts), strict=True):
-            if isinstance(kept, pa.Array):
-                yield kept
-                continue
-            keys = self._keys(part[1])
-            cache.keep(self._uri, part, keys, int(keys.nbytes))
-            yield keys
+    def read(self, pages: Sequence[int]) -> Iterator[BTreePage]:
+        """Yield pages, each of which is asked for once, in any order."""
+        all_keys = cache.find_all(self._uri, [(files.VALUES, page) for page in pages])
+        all_ids = cache.find_all(self._uri, [(files.IDS, page) for page in pages])
+        missing: dict[int, int] = {}
+        for place, (keys, ids) in enumerate(zip(all_keys, all_ids, strict=True)):
+            if isinstance(keys, pa.Array) and isinstance(ids, np.ndarray):
+                yield BTreePage(place, keys, ids)
+            else:
+                missing[pages[place]] = place
+        is_kept = len(missing) <= MOST_KEPT
+        for number, batch in self._stored(list(missing), columns=None):
+            keys = self._keys(number, batch.column(files.VALUES))
+            ids = batch.column(files.IDS).to_numpy()
+            if is_kept:
+                cache.keep(self._uri, (files.VALUES, number), keys, int(keys.nbytes))
+                cache.keep(self._uri, (files.IDS, number), ids, ids.nbytes)
+            yield BTreePage(missing[number], keys, ids)
 
     def ids(self, pages: Sequence[int]) -> list[U64Array]:
         """Return the row ids of pages, those of nulls before the others."""
-        found: dict[int, U64Array] = {}
-        missing: list[int] = []
         all_kept = cache.find_all(self._uri, [(files.IDS, page) for page in pages])
-        for page, kept in zip(pages, all_kept, strict=True):
-            if isinstance(kept, np.ndarray):
-                found[page] = kept
-            else:
-                missing.append(page)
-        for run in _runs(missing):
-            found.update(self._read_ids(run))
+        found = {
+            page: kept
+            for page, kept in zip(pages, all_kept, strict=True)
+            if isinstance(kept, np.ndarray)
+        }
+        missing = [page for page in pages if page not in found]
+        for number, batch in self._stored(missing, columns=(files.IDS,)):
+            ids = found[number] = batch.column(0).to_numpy()
+            if len(missing) <= MOST_KEPT:
+                cache.keep(self._uri, (files.IDS, number), ids, ids.nbytes)
         return [found[page] for page in pages]
 
     def nulls(self) -> RowIds:
@@ -63,42 +85,58 @@ class Pages:
 
     def _open(self, part: PageFile) -> IndexFileReader:
         reader = self._folder.open(part.name)
-        reader.require(files.VALUES, files.IDS)
         if -(-reader.num_rows // self._lookup.page_rows) != part.pages:
             path = self._folder.file(part.name).path
             msg = f"index file {path} has {reader.num_rows} rows for {part.pages} pages"
             raise CorruptTableError(msg, path=path)
         return reader
 
-    def _keys(self, page: int) -> pa.Array:
-        part = self._lookup.part_of(page)
-        start, stop = self._rows(part, page, 1)
-        table = self.reader(part).read(start, stop, columns=[files.VALUES])
-        values = pa.concat_arrays(table.column(0).chunks)
+    def _keys(self, page: int, values: pa.Array) -> pa.Array:
         nulls = int(self._lookup.null_counts[page])
         if values.null_count != nulls or values[nulls:].null_count:
-            path = self._folder.file(part.name).path
+            path = self._folder.file(self._lookup.part_of(page).name).path
             msg = f"index file {path}: page {page} does not start with its {nulls} nulls"
             raise CorruptTableError(msg, path=path)
         return keys_of(values[nulls:])
 
-    def _read_ids(self, run: range) -> Iterator[tuple[int, U64Array]]:
-        """Read the row ids of consecutive pages, file by file."""
-        at, size = run.start, self._lookup.page_rows
-        is_kept = len(run) <= MOST_KEPT
-        while at < run.stop:
-            part = self._lookup.part_of(at)
-            count = min(run.stop, part.first + part.pages) - at
-            start, stop = self._rows(part, at, count)
-            table = self.reader(part).read(start, stop, columns=[files.IDS])
-            ids = np.concatenate([chunk.to_numpy() for chunk in table.column(0).chunks])
-            for place in range(count):
-                page_ids = ids[place * size : (place + 1) * size]
-                if is_kept:
-                    page_ids = page_ids.copy()
-                    cache.keep(self._uri, (files.IDS, at + place), page_ids, page_ids.nbytes)
-                yield at + place, page_ids
-            at += count
+    def _stored(
+        self, pages: Sequence[int], columns: tuple[str, ...] | None
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Read pages with all columns or some; those near each other are read together."""
+        size = self._lookup.page_rows
+        for part, run in self._runs(pages):
+            reader = self.reader(part)
+            number, stop = run[0], run[-1] + 1
+            batches = reader.batches(
+                (number - part.first) * size,
+                (stop - part.first) * size,
+                batch_rows=size * _PAGES_AT_ONCE,
+                columns=columns,
+            )
+            wanted = set(run)
+            for batch in batches:
+                reader.require(files.VALUES, files.IDS)
+                for start in range(0, batch.num_rows, size):
+                    if number in wanted:
+                        page = batch.slice(start, size)
+                        yield number, page if len(run) == 1 else _copied(page)
+                    number += 1
+
+    def _runs(self, pages: Sequence[int]) -> Iterator[tuple[PageFile, list[int]]]:
+        """Group pages of the same file that are near each other."""
+        run: list[int] = []
+        part: PageFile | None = None
+        for page in sorted(pages):
+            if part is not None and (
+                page - run[-1] > _MOST_SKIPPED + 1 or page >= part.first + part.pages
+            ):
+                yield part, run
+                part = None
+            if part is None:
+                part, run = self._lookup.part_of(page), []
+            run.append(page)
+        if part is not None:
+            yield part, run
 
     def _read_nulls(self) -> RowIds:
         counts = self._lookup.null_counts
@@ -108,16 +146,8 @@ class Pages:
         ids = self.ids(pages)
         return RowIds.of(np.concatenate([a[: counts[p]] for p, a in zip(pages, ids, strict=True)]))
 
-    def _rows(self, part: PageFile, page: int, count: int) -> tuple[int, int]:
-        start = (page - part.first) * self._lookup.page_rows
-        return start, start + count * self._lookup.page_rows
 
-
-def _runs(pages: Sequence[int]) -> Iterator[range]:
-    """Group page numbers into runs without gaps."""
-    numbers = sorted(pages)
-    start = 0
-    for place in range(1, len(numbers) + 1):
-        if place == len(numbers) or numbers[place] != numbers[place - 1] + 1:
-            yield range(numbers[start], numbers[place - 1] + 1)
-            start = place
+def _copied(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows that do not keep those around them in memory."""
+    columns = [pa.concat_arrays([column]) for column in rows.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)

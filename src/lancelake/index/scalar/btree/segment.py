@@ -12,7 +12,7 @@ import pyarrow as pa
 from lancelake.expr.condition import Comparison, IsNull, Leaf, Membership, Operator
 from lancelake.index.answer import Answer
 from lancelake.index.key_range import KeyPoints, KeyRange, place_of, points_of, range_of
-from lancelake.index.kind import Parameters, SegmentFacts
+from lancelake.index.kind import CountableSegment, Parameters, RangeSegment, SegmentFacts
 from lancelake.index.row_ids import EMPTY, RowIds, U64Array
 from lancelake.index.scalar.btree import files
 from lancelake.index.scalar.btree.lookup import Lookup, PageFile, open_lookup
@@ -21,7 +21,7 @@ from lancelake.index.scalar.shown_value import shown_value
 from lancelake.index.sort import row_schema, value_sorted
 
 
-class BTreeSegment:
+class BTreeSegment(CountableSegment, RangeSegment):
     """A BTREE that can be searched; its files are opened by the first search."""
 
     def __init__(self, facts: SegmentFacts) -> None:
@@ -50,7 +50,8 @@ class BTreeSegment:
 
     def answer_range(self, wanted: KeyRange) -> Answer:
         """Search a condition that is true for the keys of a range."""
-        lookup, pages = self.lookup, self._pages()
+        lookup = self.lookup
+        pages = Pages(self._folder, lookup)
         first, end = lookup.near(wanted)
         if _is_most(end - first, lookup) and (others := _complement(wanted)) is not None:
             return ~Answer.exact(_set(self._range(lookup, pages, others)), pages.nulls())
@@ -88,7 +89,9 @@ class BTreeSegment:
     def part_entries(self, part: PageFile) -> Iterator[pa.RecordBatch]:
         """Stream the values and row ids of one file of pages."""
         schema = row_schema(self._dtype)
-        for batch in self._pages().reader(part).batches(columns=[files.VALUES, files.IDS]):
+        reader = self._pages().reader(part)
+        reader.require(files.VALUES, files.IDS)
+        for batch in reader.batches(columns=[files.VALUES, files.IDS]):
             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
     def statistics(self) -> Mapping[str, Any]:
@@ -107,9 +110,7 @@ class BTreeSegment:
         """Read the pages, from the first, as many as are kept."""
         lookup, pages = self.lookup, self._pages()
         pages.nulls()
-        numbers = lookup.numbers[:MOST_KEPT].tolist()
-        pages.ids(numbers)
-        for _ in pages.keys(numbers):
+        for _ in pages.read(lookup.numbers[:MOST_KEPT].tolist()):
             pass
 
     def _pages(self) -> Pages:
@@ -126,14 +127,13 @@ class BTreeSegment:
         start, stop = lookup.inside(wanted)
         inside = range(start, min(end, stop)) if start < min(end, stop) else range(first, first)
         border = [*range(first, inside.start), *range(inside.stop, end)]
-        found = pages.ids(lookup.numbers[inside.start : inside.stop].tolist()) if inside else []
-        numbers = lookup.numbers[border].tolist()
-        for keys, ids in zip(pages.keys(numbers), pages.ids(numbers), strict=True):
+        found: list[U64Array] = []
+        for _, keys, ids in pages.read(lookup.numbers[border].tolist()):
             low = place_of(keys, wanted.lower, 0)
             high = place_of(keys, wanted.upper, len(keys))
             nulls = len(ids) - len(keys)
             found.append(ids[nulls + low : nulls + high])
-        return found
+        return found + pages.ids(lookup.numbers[inside.start : inside.stop].tolist())
 
     def _points(self, lookup: Lookup, pages: Pages, wanted: KeyPoints) -> list[U64Array]:
         first, end = lookup.near_points(wanted)
@@ -146,9 +146,8 @@ class BTreeSegment:
         starts = np.searchsorted(end, visited, "right").tolist()
         stops = np.searchsorted(first, visited, "right").tolist()
         found: list[U64Array] = []
-        both = zip(pages.keys(numbers), pages.ids(numbers), strict=True)
-        for (keys, ids), start, stop in zip(both, starts, stops, strict=True):
-            low, high = wanted.places(keys, start, stop)
+        for place, keys, ids in pages.read(numbers):
+            low, high = wanted.places(keys, starts[place], stops[place])
             nulls = len(ids) - len(keys)
             found += [ids[nulls + a : nulls + b] for a, b in zip(low, high, strict=True) if a < b]
         return found
