@@ -1,21 +1,31 @@
 """Check that an operation had exactly its intended effect.
 
 Each function returns what is wrong with the difference that an operation made, or None. `known`
-holds the rows of the version that the operation read: of rows that came after it, a change by key
-need not know.
+holds the keys of the version that the operation read: of rows that were added or deleted after it,
+a change by key need not know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass
 
 from soak.checks.states import Difference
 from soak.history import Operation, Row, Rows
 
-Effect = Callable[[Operation, Rows, Difference, Rows | None], str | None]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownKeys:
+    """Keys of the versions that an operation may have read: in each of them, and in any."""
+
+    always: Set[int]
+    ever: Set[int]
 
 
-def append(operation: Operation, _: Rows, found: Difference, __: Rows | None) -> str | None:
+Effect = Callable[[Operation, Rows, Difference, KnownKeys | None], str | None]
+
+
+def append(operation: Operation, _: Rows, found: Difference, __: KnownKeys | None) -> str | None:
     """Rows come, all of them, and nothing else happens."""
     wanted = _written(operation)
     if found.added != wanted:
@@ -23,7 +33,9 @@ def append(operation: Operation, _: Rows, found: Difference, __: Rows | None) ->
     return _others(found, added=False)
 
 
-def delete(operation: Operation, before: Rows, found: Difference, known: Rows | None) -> str | None:
+def delete(
+    operation: Operation, before: Rows, found: Difference, known: KnownKeys | None
+) -> str | None:
     """Rows go, those that were asked for."""
     ids = set(operation.args["ids"])
     if not found.removed.keys() <= ids:
@@ -34,14 +46,16 @@ def delete(operation: Operation, before: Rows, found: Difference, known: Rows | 
     return _others(found, removed=False)
 
 
-def update(operation: Operation, before: Rows, found: Difference, known: Rows | None) -> str | None:
+def update(
+    operation: Operation, before: Rows, found: Difference, known: KnownKeys | None
+) -> str | None:
     """Values grow, each once."""
     add: int = operation.args["add"]
     return _updated(operation, dict.fromkeys(operation.args["ids"], add), before, found, known)
 
 
 def transfer(
-    operation: Operation, before: Rows, found: Difference, known: Rows | None
+    operation: Operation, before: Rows, found: Difference, known: KnownKeys | None
 ) -> str | None:
     """A value goes from one row to another."""
     amount = operation.args["amount"]
@@ -49,7 +63,7 @@ def transfer(
     return _updated(operation, adds, before, found, known)
 
 
-def upsert(operation: Operation, _: Rows, found: Difference, __: Rows | None) -> str | None:
+def upsert(operation: Operation, _: Rows, found: Difference, __: KnownKeys | None) -> str | None:
     """All rows of the source are there, whether they were before or not."""
     wanted = _written(operation)
     got = found.added | {key: new for key, (_old, new) in found.changed.items()}
@@ -58,15 +72,18 @@ def upsert(operation: Operation, _: Rows, found: Difference, __: Rows | None) ->
     return f"rows went: {sorted(found.removed)[:4]}" if found.removed else None
 
 
-def insert(operation: Operation, before: Rows, found: Difference, _: Rows | None) -> str | None:
-    """The rows whose keys were not there are there now."""
+def insert(
+    operation: Operation, before: Rows, found: Difference, known: KnownKeys | None
+) -> str | None:
+    """The rows whose keys were not there are there now; keys deleted meanwhile may be left out."""
     wanted = {key: row for key, row in _written(operation).items() if key not in before}
-    if found.added != wanted:
-        return f"{_lacking(wanted, found.added)} of the inserted rows are not there"
+    due = {k: row for k, row in wanted.items() if known is None or k not in known.ever}
+    if not due.items() <= found.added.items() <= wanted.items():
+        return f"{_lacking(due, found.added)} of the inserted rows are not there"
     return _others(found, added=False)
 
 
-def nothing(_: Operation, __: Rows, found: Difference, ___: Rows | None) -> str | None:
+def nothing(_: Operation, __: Rows, found: Difference, ___: KnownKeys | None) -> str | None:
     """No row changes."""
     return _others(found)
 
@@ -116,9 +133,9 @@ def _written(operation: Operation) -> Rows:
     return dict.fromkeys(operation.args["ids"], row)
 
 
-def _due(ids: Iterable[int], before: Rows, known: Rows | None) -> set[int]:
+def _due(ids: Iterable[int], before: Rows, known: KnownKeys | None) -> set[int]:
     """Return the rows that an operation cannot have missed."""
-    return {key for key in ids if key in before and (known is None or key in known)}
+    return {key for key in ids if key in before and (known is None or key in known.always)}
 
 
 def _updated(
@@ -126,7 +143,7 @@ def _updated(
     adds: dict[int, int],
     before: Rows,
     found: Difference,
-    known: Rows | None,
+    known: KnownKeys | None,
 ) -> str | None:
     for key, (old, new) in found.changed.items():
         if key not in adds:

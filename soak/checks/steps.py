@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from soak.checks.effects import EFFECTS, WRITES_ROWS, count_of
+from soak.checks.effects import EFFECTS, WRITES_ROWS, KnownKeys, count_of
 from soak.checks.finding import Finding, Wrong
 from soak.checks.states import Difference, difference
 from soak.history import FIRST, Commit, History, Operation, Rows
+from soak.plan import OURS, SPARK
 
 
 @dataclass
@@ -121,8 +122,7 @@ class _Walk:
 
     def _land(self, version: int, operation: Operation, before: Rows, found: Difference) -> None:
         self.landed.versions[operation.id] = version
-        commit = self._commits.get(version)
-        known = self._states.get(commit.read_version) if commit is not None else None
+        known = self._known(operation, self._commits.get(version))
         problem = EFFECTS[operation.kind](operation, before, found, known)
         if problem is not None:
             message = f"{operation.kind} by {operation.library}: {problem}"
@@ -133,6 +133,23 @@ class _Walk:
         if operation.version not in (None, version):
             message = f"{operation.kind} said version {operation.version}"
             self._wrong(Wrong.WRONG_VERSION, version, message, operation.id)
+
+    def _known(self, operation: Operation, commit: Commit | None) -> KnownKeys | None:
+        """Return the keys that an operation may have read; None means those of the version before.
+
+        Official releases record the version that a commit was rebased onto, not the one they read.
+        """
+        if commit is None:
+            return None
+        is_exact = operation.library in (OURS, SPARK)
+        first = commit.read_version if is_exact else operation.read_version
+        versions = range(first, commit.read_version + 1)
+        found = [self._states[v].keys() for v in versions if v in self._states]
+        if len(found) < len(versions) or not found:
+            return KnownKeys(always=frozenset(), ever=frozenset(operation.args.get("ids", ())))
+        return KnownKeys(
+            always=frozenset.intersection(*map(frozenset, found)), ever=frozenset().union(*found)
+        )
 
     def _wrong(self, wrong: Wrong, version: int, message: str, *operations: str) -> None:
         self.landed.findings.append(

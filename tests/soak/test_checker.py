@@ -171,6 +171,31 @@ def test_an_insert_must_not_touch_a_row_that_is_there() -> None:
     assert Wrong.LOST_UPDATE in found
 
 
+GONE_MEANWHILE = (START, without(START, 10), without(INSERTED, 10))
+"""A row is deleted, then others are inserted."""
+
+
+def test_an_insert_may_leave_out_a_key_that_was_deleted_after_it_began() -> None:
+    late = replace(INSERT, read_version=1, version=3)
+    commits = {3: Commit(version=3, kind="Update", read_version=1)}
+    found = history(*GONE_MEANWHILE, operations=[DELETE, late], commits=commits)
+    assert wrongs(found) == set()
+
+
+def test_an_official_insert_is_judged_by_all_versions_that_it_may_have_read() -> None:
+    late = replace(INSERT, library="14.0.2", read_version=1, version=3)
+    commits = {3: Commit(version=3, kind="Update", read_version=2)}
+    found = history(*GONE_MEANWHILE, operations=[DELETE, late], commits=commits)
+    assert wrongs(found) == set()
+
+
+def test_an_insert_must_write_a_key_that_was_deleted_before_it_began() -> None:
+    late = replace(INSERT, read_version=2, version=3)
+    commits = {3: Commit(version=3, kind="Update", read_version=2)}
+    found = history(*GONE_MEANWHILE, operations=[DELETE, late], commits=commits)
+    assert wrongs(found) == {Wrong.LOST_UPDATE}
+
+
 def test_an_operation_must_not_take_rows_along() -> None:
     found = wrongs(history(START, without(APPENDED, 11), operations=[APPEND]))
     assert found == {Wrong.LOST_UPDATE}
