@@ -134,6 +134,24 @@ class RangeSegment(ABC):
 
 
 @runtime_checkable
+class PagedSegment(Protocol):
+    """A segment whose pages are found by bounds that another file has."""
+
+    def has_stale_bounds(self) -> bool:
+        """Whether pages have rows outside of their bounds."""
+        ...
+
+
+@runtime_checkable
+class RecountedSegment(Protocol):
+    """A segment of which early releases lost rows."""
+
+    def early_rows(self) -> RowIds | None:
+        """Return all rows of a segment that an early release wrote; None for others."""
+        ...
+
+
+@runtime_checkable
 class OneValueSegment(Protocol):
     """A segment that stores each row under one value, unless another writer left an old one."""
 
@@ -159,6 +177,15 @@ class TrainedKind(Protocol):
 
         None if it cannot be estimated.
         """
+        ...
+
+
+@runtime_checkable
+class ChangedKind(Protocol):
+    """A kind whose files had another layout in early releases, under the same version."""
+
+    def reads(self, folder: SegmentFolder) -> bool:
+        """Whether the files of a segment have a layout that is read."""
         ...
 
 

@@ -21,7 +21,7 @@ from lancelake.index.scalar.label_list import LABEL_LIST
 from lancelake.index.scalar.ngram.kind import NGRAM
 from lancelake.index.scalar.zone_map import ZONE_MAP
 from lancelake.index.text.kind import INVERTED
-from lancelake.index.text.layout import METADATA_FILE as TEXT_METADATA_FILE
+from lancelake.index.text.layout import EARLY_POSTINGS_FILE, METADATA_FILE
 from lancelake.index.text.parameters import is_supported
 from lancelake.index.vector.files import CENTERS_FILE
 from lancelake.index.vector.kind import VECTOR, VECTOR_TYPES
@@ -37,6 +37,7 @@ KINDS: tuple[IndexKind, ...] = (
     INVERTED,
     VECTOR,
 )
+_TEXT_FILES = frozenset((METADATA_FILE, EARLY_POSTINGS_FILE))
 _NAMED: tuple[IndexKind, ...] = (*KINDS, *VECTOR_TYPES)
 
 
@@ -50,13 +51,22 @@ def kind_of(entry: IndexMetadata) -> IndexKind | None:
     return kind if kind is not None and (entry.index_version or 0) <= kind.max_version else None
 
 
+def is_reliable(entry: IndexMetadata, kind: IndexKind) -> bool:
+    """Whether searches of an entry find all rows.
+
+    Releases before 0.29 recorded no version. When they compacted or refreshed, their BITMAP lost
+    nulls and their BTREE moved rows to other pages; their NGRAM has other tokens.
+    """
+    return entry.index_version is not None or kind is VECTOR
+
+
 def kind_of_files(names: Collection[str], dtype: pa.DataType) -> IndexKind | None:
     """Return the kind of a segment whose entry has no details, as some releases commit it."""
     if BITMAP_FILE in names:
         return LABEL_LIST if LABEL_LIST.accepts(dtype) else BITMAP
     if CENTERS_FILE in names:
         return VECTOR
-    if TEXT_METADATA_FILE in names and INVERTED.accepts(dtype):
+    if not _TEXT_FILES.isdisjoint(names) and INVERTED.accepts(dtype):
         return INVERTED
     return BTREE if btree_files.LOOKUP_FILE in names else None
 

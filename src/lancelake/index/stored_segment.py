@@ -16,10 +16,11 @@ from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.schema import Field
+from lancelake.index import cache
 from lancelake.index.coverage import Coverage, IndexedVersion
-from lancelake.index.kind import IndexKind, OpenSegment, SegmentFacts
+from lancelake.index.kind import ChangedKind, IndexKind, OpenSegment, SegmentFacts
 from lancelake.index.recorded_moves import with_inline_moves
-from lancelake.index.registry import kind_of, kind_of_files
+from lancelake.index.registry import is_reliable, kind_of, kind_of_files
 from lancelake.index.segment_place import segment_place
 from lancelake.storage.open import open_store
 
@@ -67,6 +68,18 @@ class StoredIndices:
         )
 
     def kind(self, entry: IndexMetadata, dtype: pa.DataType) -> IndexKind | None:
+        """Return the kind of an entry if it can be searched: its version and layout are known."""
+        kind = self.recorded_kind(entry, dtype)
+        if kind is None or not is_reliable(entry, kind):
+            return None
+        # Releases that record the files of a segment write no early layout.
+        if isinstance(kind, ChangedKind) and not entry.files:
+            folder = SegmentFolder(place=segment_place(self._snapshot, entry))
+            is_read = cache.kept(folder.uri, "is read", partial(kind.reads, folder), lambda _: 0)
+            return kind if is_read else None
+        return kind
+
+    def recorded_kind(self, entry: IndexMetadata, dtype: pa.DataType) -> IndexKind | None:
         """Return the kind of an entry if its version is known; some releases do not record it."""
         if entry.details is not None:
             found = kind_of(entry)

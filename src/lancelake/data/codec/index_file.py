@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from lancelake.data.codec.address import CodecAddress, writing
 from lancelake.data.codec.official import file_writer
 from lancelake.data.codec.readers import CodecReader, explained, open_reader
-from lancelake.errors import CorruptTableError
+from lancelake.errors import CorruptTableError, ObjectNotFoundError, UnsupportedError
 from lancelake.format.computed_once import computed_once
 from lancelake.format.index_meta import IndexFile
 from lancelake.storage import disk_sync
@@ -47,6 +47,18 @@ class SegmentFolder:
     def open(self, name: str) -> IndexFileReader:
         """Open a file of the segment."""
         return IndexFileReader(self.file(name))
+
+    def fits(self, name: str, test: Callable[[IndexFileReader], bool]) -> bool:
+        """Whether a file has a format that is read, and passes a test.
+
+        A missing or damaged file passes: it is reported when it is opened to be searched.
+        """
+        try:
+            return test(self.open(name))
+        except UnsupportedError:
+            return False
+        except (CorruptTableError, ObjectNotFoundError):
+            return True
 
     def create(self, name: str, schema: pa.Schema) -> IndexFileWriter:
         """Create a file of the segment."""

@@ -52,7 +52,8 @@ class LegacyFile:
             root = LegacyColumn(
                 name="", type=root_type, nullable=False, pages=None, children=columns
             )
-            _ensure_lengths(root, found.group_rows)
+            for column in columns:
+                _ensure_lengths(column, found.group_rows)
         return LegacyFile(source=source, layout=found, root=root)
 
     @property
@@ -129,13 +130,19 @@ def _column(field: Field, layout: Layout, dictionaries: Mapping[FieldId, pa.Arra
     )
 
 
-def _ensure_lengths(column: LegacyColumn, group_rows: Int64s) -> None:
+def _ensure_lengths(column: LegacyColumn, group_rows: Int64s, *, in_struct: bool = False) -> None:
+    """Raise for pages that have other rows than their groups.
+
+    Early releases wrote all rows of the members of a struct that was sliced; every release reads
+    the first rows.
+    """
     if column.pages is None:
         for child in column.children:
-            _ensure_lengths(child, group_rows)
+            _ensure_lengths(child, group_rows, in_struct=True)
         return
     expected = group_rows + 1 if column.children else group_rows
-    if (column.pages.lengths != expected).any():
+    lengths = np.minimum(column.pages.lengths, expected) if in_struct else column.pages.lengths
+    if (lengths != expected).any():
         msg = f"pages of field {column.name!r} do not match the row groups"
         raise CorruptTableError(msg, field=column.name)
 

@@ -73,6 +73,10 @@ class BitmapSegment:
         """Stream the keys with their rows as the file stores them, in key order."""
         return self._table.stored_sets()
 
+    def early_rows(self) -> RowIds | None:
+        """Return all rows of a segment that may have lost nulls; None for others."""
+        return self._table.early_rows()
+
     def has_rows_twice(self) -> bool:
         """Whether a row is in the sets of two values. Reads all sets."""
         seen, count = EMPTY, 0

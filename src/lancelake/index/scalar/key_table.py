@@ -14,7 +14,14 @@ from lancelake.index import cache
 from lancelake.index.kind import SegmentFacts
 from lancelake.index.order import Key, Positions, keys_of, search, sort_positions
 from lancelake.index.row_ids import RowIds, decode_tree_map, split_parts, union
-from lancelake.index.scalar.keyed_sets import BITMAPS, FILE, KEYS, NULL_LISTS, KeyedSet
+from lancelake.index.scalar.keyed_sets import (
+    BITMAPS,
+    FILE,
+    KEYS,
+    NULL_LISTS,
+    STATISTICS,
+    KeyedSet,
+)
 from lancelake.index.scalar.stored_sets import KeyedStoredSet, StoredSet, stored_set
 
 T = TypeVar("T")
@@ -94,6 +101,13 @@ class KeyTable:
         if NULL_LISTS not in self._reader.metadata:
             return None
         return cache.kept(self._uri, NULL_LISTS, self._null_lists, lambda ids: ids.size_bytes)
+
+    def early_rows(self) -> RowIds | None:
+        """Return the rows of all sets that a release before 2.0 wrote; None for others."""
+        if STATISTICS in self._reader.metadata:
+            return None
+        every = range(len(self.column.order))
+        return cache.kept(self._uri, "all rows", lambda: self.rows(every), lambda x: x.size_bytes)
 
     def sets(self) -> Iterator[KeyedSet]:
         """Yield all keys with their rows, in key order."""

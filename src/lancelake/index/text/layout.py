@@ -12,6 +12,8 @@ from lancelake.index.text.positions import SharedCodec
 from lancelake.index.text.postings import FIXED_TAIL
 
 METADATA_FILE = "metadata.lance"
+EARLY_POSTINGS_FILE = "invert.lance"
+"""Of releases before 0.29, whose segments have no partitions; these are not read."""
 DELETED_FRAGMENTS = "deleted_fragments"
 ROW_ID, NUM_TOKENS = "_rowid", "_num_tokens"
 TOKEN, TOKEN_ID, TOKEN_FST = "_token", "_token_id", "_token_fst_bytes"

@@ -217,7 +217,8 @@ class SegmentFiles:
     def _product_codes(
         self, metric: Metric, settings: dict[str, Any], rows: IndexFileReader
     ) -> ProductCodes:
-        bits, parts = int(settings["nbits"]), int(settings["num_sub_vectors"])
+        # Early releases have codes of one byte only, and do not record it.
+        bits, parts = int(settings.get("nbits", 8)), int(settings["num_sub_vectors"])
         if bits not in _BITS:
             raise UnsupportedError(f"PQ codes of {bits} bits are not read")
         # Early releases have the codebook among the settings.

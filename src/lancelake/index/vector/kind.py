@@ -22,6 +22,7 @@ from lancelake.index.kind import (
     SegmentFacts,
 )
 from lancelake.index.row_ids import RowIds
+from lancelake.index.vector.files import CENTERS_FILE
 from lancelake.index.vector.grouped_rows import GroupedRows, grouped_rows
 from lancelake.index.vector.model_recall import estimated_recall
 from lancelake.index.vector.product_codes import ProductCodes
@@ -50,6 +51,10 @@ class VectorIndex:
         """Whether a type has vectors that can be indexed."""
         found = VectorType.of(dtype)
         return found is not None and found.element in _INDEXED
+
+    def reads(self, folder: SegmentFolder) -> bool:
+        """Whether the files have a layout that is read."""
+        return folder.fits(CENTERS_FILE, lambda _: True)
 
     def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
         """Return whether a segment stores addresses or stable row ids."""

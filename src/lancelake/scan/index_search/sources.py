@@ -29,7 +29,7 @@ from lancelake.index.kind import IdKind, IndexKind, OpenSegment
 from lancelake.index.registry import KINDS
 from lancelake.index.stored_segment import StoredIndices
 from lancelake.scan.count import physical_rows
-from lancelake.scan.index_search.lost_entries import lacks_rows
+from lancelake.scan.index_search.lost_entries import is_unreliable, lacks_rows
 from lancelake.scan.per_snapshot import PerSnapshot
 
 # What an open segment keeps in memory by itself, about.
@@ -95,6 +95,8 @@ class IndexSources:
             segment = self._opened(entry, kind, column.dtype)
             coverage = coverage.trusted(segment)
             if lacks_rows(self._snapshot, segment, coverage):
+                return None
+            if is_unreliable(self._snapshot, entry, segment, coverage):
                 return None
         return IndexSource(index=entry.name, kind=kind, segment=segment, coverage=coverage)
 

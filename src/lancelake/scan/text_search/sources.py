@@ -135,7 +135,7 @@ def _text_path(snapshot: Snapshot, entry: IndexMetadata) -> str | None:
     if field is None or field_id is None:
         return None
     if entry.details is None:
-        kind = StoredIndices(snapshot).kind(entry, indexed_type(field))
+        kind = StoredIndices(snapshot).recorded_kind(entry, indexed_type(field))
         is_inverted = kind is INVERTED
     else:
         is_inverted = entry.details.kind == INVERTED.details_type

@@ -16,7 +16,15 @@ from lancelake.errors import CorruptTableError, InternalError, InvalidRequestErr
 from lancelake.expr.condition import Column, Comparison, IsNull, Membership, Operator
 from lancelake.index import cache
 from lancelake.index.key_range import Cut, KeyRange
-from lancelake.index.kind import ROW_ID, VALUE, BuildInput, IdKind, RangeSegment, SegmentFacts
+from lancelake.index.kind import (
+    ROW_ID,
+    VALUE,
+    BuildInput,
+    IdKind,
+    PagedSegment,
+    RangeSegment,
+    SegmentFacts,
+)
 from lancelake.index.scalar.btree import files
 from lancelake.index.scalar.btree.kind import BTREE
 from tests.support.index_segments import built, facts_of, new_folder, truths
@@ -317,3 +325,30 @@ def test_a_file_of_other_columns_is_noticed(tmp_path: Path) -> None:
     facts = SegmentFacts(folder=folder, dtype=pa.int64(), details=None, index_version=0)
     with pytest.raises(CorruptTableError, match=r"page_lookup.lance has no column min"):
         BTREE.open(facts).answer(equal(1))
+
+
+def stale(root: Path, kept: list[int]) -> bool:
+    """Return whether bounds are stale once the pages have only some of the rows."""
+    facts = small(root)
+    pages = facts.folder.open(files.PAGE_FILE).read().take(kept)
+    writer = facts.folder.create(files.PAGE_FILE, files.page_schema(pa.int64()))
+    for rows in pages.to_batches():
+        writer.write(rows)
+    writer.finish()
+    readers.forget_readers([facts.folder.file(files.PAGE_FILE).uri])
+    segment = BTREE.open(facts)
+    assert isinstance(segment, PagedSegment)
+    return segment.has_stale_bounds()
+
+
+def test_bounds_of_unchanged_pages_are_not_stale(tmp_path: Path) -> None:
+    assert not stale(tmp_path, list(range(9)))
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [[0, 2, 3, 4, 5, 6, 7, 8, 8], [0, 1, 3, 4, 5, 6, 7, 8, 8], [0, 1, 2, 3, 4, 5], [0, 1]],
+    ids=["a null is missing", "a value is missing", "a page is missing", "only nulls"],
+)
+def test_bounds_of_pages_without_some_rows_are_stale(tmp_path: Path, kept: list[int]) -> None:
+    assert stale(tmp_path, kept)

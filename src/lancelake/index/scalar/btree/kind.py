@@ -51,6 +51,11 @@ class BTree:
         """Whether values of a type have an order."""
         return has_order(dtype)
 
+    def reads(self, folder: SegmentFolder) -> bool:
+        """Whether the files have a layout that is read."""
+        columns = {files.VALUES, files.IDS}
+        return folder.fits(files.PAGE_FILE, lambda file: columns <= set(file.schema.names))
+
     def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
         """Return whether a segment stores addresses or stable row ids."""
         is_stable = has_stable_row_ids and index_version < _BY_ADDRESS

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancelake.expr.condition import Comparison, IsNull, Leaf, Membership, Operator
+from lancelake.index import cache
 from lancelake.index.answer import Answer
 from lancelake.index.key_range import KeyPoints, KeyRange, place_of, points_of, range_of
 from lancelake.index.kind import CountableSegment, Parameters, RangeSegment, SegmentFacts
@@ -17,8 +18,11 @@ from lancelake.index.row_ids import EMPTY, RowIds, U64Array
 from lancelake.index.scalar.btree import files
 from lancelake.index.scalar.btree.lookup import Lookup, PageFile, open_lookup
 from lancelake.index.scalar.btree.pages import MOST_KEPT, Pages
+from lancelake.index.scalar.btree.stale_bounds import has_stale_bounds
 from lancelake.index.scalar.shown_value import shown_value
 from lancelake.index.sort import row_schema, value_sorted
+
+_STALE = "has stale bounds"
 
 
 class BTreeSegment(CountableSegment, RangeSegment):
@@ -66,6 +70,11 @@ class BTreeSegment(CountableSegment, RangeSegment):
         """Return how many values and nulls are indexed."""
         pages = self._pages()
         return sum(pages.reader(part).num_rows for part in self.lookup.parts if part.pages)
+
+    def has_stale_bounds(self) -> bool:
+        """Whether pages have rows outside of their bounds."""
+        folder, lookup = self._folder, self.lookup
+        return cache.kept(folder.uri, _STALE, lambda: has_stale_bounds(folder, lookup), lambda _: 0)
 
     def share_read(self, wanted: KeyRange) -> float:
         """Estimate the share of the pages that are read to answer a range."""
