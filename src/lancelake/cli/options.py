@@ -10,6 +10,7 @@ import typer
 from lancelake.cli.completion import complete_branches, complete_columns, complete_refs
 from lancelake.cli.console import OutputFormat, RowFormat
 from lancelake.cli.table_location import location as location  # noqa: PLC0414  # for commands
+from lancelake.format.column_path import comma_parts
 from lancelake.format.durations import parse_duration
 
 Uri = Annotated[
@@ -136,25 +137,16 @@ def age(text: str, hint: str) -> timedelta:
         raise typer.BadParameter(str(error), param_hint=hint) from error
 
 
-def column_names(text: str | None) -> tuple[str, ...] | None:
-    """Split names at commas; a name in backticks may contain one."""
+def column_names(text: str | None, option: str = "--columns") -> tuple[str, ...] | None:
+    """Split the value of an option at commas; a name in backticks may contain one."""
     if text is None:
         return None
-    names: list[str] = [""]
-    is_quoted = False
-    for character in text:
-        if character == "`":
-            is_quoted = not is_quoted
-        if character == "," and not is_quoted:
-            names.append("")
-        else:
-            names[-1] += character
-    stripped = tuple(name.strip() for name in names)
-    if not all(stripped):
+    names = comma_parts(text)
+    if not all(names):
         raise typer.BadParameter(
-            f"{text!r} contains an empty column name", param_hint="'--columns'"
+            f"{text!r} contains an empty column name", param_hint=f"'{option}'"
         )
-    return stripped
+    return names
 
 
 def subcommands(about: str) -> typer.Typer:

@@ -1,4 +1,4 @@
-"""Column paths: names separated by dots, in backticks if a name contains a dot."""
+"""Column paths: names separated by dots, in backticks if needed; and lists of them."""
 
 from __future__ import annotations
 
@@ -46,6 +46,35 @@ def quoted_name(name: str) -> str:
 def quoted_path(names: Iterable[str]) -> str:
     """Return a path with every name in backticks; unlike `join_path`, even of empty names."""
     return ".".join(map(quoted_name, names))
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """Split a list of paths at its commas; empty ones are left out."""
+    return tuple(part for part in comma_parts(text) if part)
+
+
+def join_list(paths: Iterable[Iterable[str]]) -> str:
+    """Return the list that `split_list` splits into these paths."""
+    return ", ".join(".".join(map(_listed_segment, path)) for path in paths)
+
+
+def comma_parts(text: str) -> tuple[str, ...]:
+    """Split a text at its commas, except those in backticks; parts may be empty."""
+    parts: list[str] = [""]
+    is_quoted = False
+    for character in text:
+        if character == "`":
+            is_quoted = not is_quoted
+        if character == "," and not is_quoted:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return tuple(part.strip() for part in parts)
+
+
+def _listed_segment(name: str) -> str:
+    is_plain = name == name.strip() and "," not in name
+    return quote_segment(name) if is_plain else quoted_name(name)
 
 
 def _closing_backtick(path: str, rest: str) -> int:

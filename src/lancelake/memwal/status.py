@@ -34,6 +34,20 @@ class RegionStatus:
         counts = [generation.physical_rows for generation in self.unmerged]
         return None if None in counts else sum(count or 0 for count in counts)
 
+    def facts(self) -> dict[str, str | bool | int | None]:
+        """Return the state by the names that every face shows."""
+        return {
+            "region": str(self.region),
+            "is_sealed": not self.manifest.is_active,
+            "writer_epoch": self.manifest.writer_epoch,
+            "current_generation": self.manifest.current_generation,
+            "merged_generation": self.merged_generation,
+            "unmerged_generations": len(self.unmerged),
+            "flushed_rows": self.flushed_rows,
+            "tail_entries": self.tail_entries,
+            "tail_rows": self.tail_rows,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalStatus:

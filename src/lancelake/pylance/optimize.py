@@ -21,6 +21,7 @@ from lancelake.scan.request import Ordering
 from lancelake.suggest import suggestion
 from lancelake.table.compact import options as core_options
 from lancelake.table.compact import plan as planning
+from lancelake.table.compact.clustering import clustered
 from lancelake.table.compact.commit import Rewritten, land
 from lancelake.table.compact.run import CompactionCounts as Counted
 from lancelake.table.compact.run import CompactionRun, compact, rewritten
@@ -195,7 +196,7 @@ class Compaction:
         """Compact, commit, and move the dataset to the new version."""
         base = dataset._snapshot
         guarded = replace(run or CompactionRun(), choices=dataset._choices)
-        done = compact(base, _chosen(base, options), guarded)
+        done = compact(base, clustered(base, _chosen(base, options)), guarded)
         dataset._snapshot = done.snapshot
         return _metrics(done.metrics)
 
@@ -203,7 +204,7 @@ class Compaction:
     def plan(dataset: OpenedDataset, options: CompactionOptions) -> CompactionPlan:
         """Choose the fragments to rewrite."""
         base = dataset._snapshot
-        planned = planning.plan(base, _chosen(base, options))
+        planned = planning.plan(base, clustered(base, _chosen(base, options)))
         shown = _from_options(planned.options)
         tasks = [
             CompactionTask(base.version, [from_fragment(f) for f in group.fragments], shown)

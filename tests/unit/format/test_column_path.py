@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.column_path import (
+    comma_parts,
+    join_list,
     join_path,
     quote_segment,
     quoted_name,
     quoted_path,
+    split_list,
     split_path,
 )
 
@@ -36,3 +39,17 @@ def test_a_backtick_without_its_partner_is_refused() -> None:
 
 def test_a_quoted_path_quotes_every_name() -> None:
     assert quoted_path(["a", "b.c", "", "d`e"]) == "`a`.`b.c`.``.`d``e`"
+
+
+PATHS = st.lists(st.lists(st.text("ab.`, ", min_size=1), min_size=1))
+
+
+@given(PATHS)
+def test_a_list_is_split_into_the_paths_it_was_joined_from(paths: list[list[str]]) -> None:
+    found = [list(split_path(path)) for path in split_list(join_list(paths))]
+    assert found == paths
+
+
+def test_empty_paths_are_left_out() -> None:
+    assert split_list(" a, ,`b,c`.d,") == ("a", "`b,c`.d")
+    assert comma_parts("a,,b") == ("a", "", "b")

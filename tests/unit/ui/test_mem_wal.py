@@ -24,7 +24,7 @@ def test_rows_that_are_not_merged_are_counted(tmp_path: Path) -> None:
     found = status(call)
     (region,) = found["regions"]
     assert found["command"] == f"lancelake wal merge --flush {base.location.uri}"
-    assert (region["flushed_rows"], region["tail_rows"], region["is_active"]) == (2, 1, True)
+    assert (region["flushed_rows"], region["tail_rows"], region["is_sealed"]) == (2, 1, False)
     writer.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -29,7 +29,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import JobProgress
 from lancelake.engine.port import Progress as JobStep
 from lancelake.scan.request import Ordering
-from lancelake.table.compact.options import CompactionSettings, from_config
+from lancelake.table.compact.clustering import table_settings
 from lancelake.table.compact.plan import RewritePlan, plan
 from lancelake.table.compact.run import Compacted, CompactionRun, compact
 from lancelake.table.publish import CommitChoices
@@ -138,13 +138,15 @@ def compact_command(
     clock = SystemClock()
     began = clock.monotonic_s()
     base = open_head(location(uri, options), branch)
-    chosen = _chosen(base, target_rows, target_bytes, deleted_share)
-    chosen = replace(
-        chosen,
-        sort_by=tuple(_ordering(key) for key in column_names(sort_by) or ()),
-        z_order_by=tuple(column_names(z_order_by) or ()),
+    chosen = table_settings(
+        base,
+        target_rows_per_fragment=target_rows,
+        target_bytes_per_fragment=target_bytes,
+        materialize_deletions_threshold=deleted_share,
+        sort_by=tuple(_ordering(key) for key in column_names(sort_by, "--sort-by") or ()),
+        z_order_by=column_names(z_order_by, "--z-order-by"),
         num_threads=threads,
-        defer_index_remap=defer_index_remap or chosen.defer_index_remap,
+        defer_index_remap=defer_index_remap or None,
     )
     if dry_run:
         _report_plan(output, base, plan(base, chosen))
@@ -157,22 +159,6 @@ def compact_command(
         )
         done = compact(base, chosen, run)
     _report(output, done, round((clock.monotonic_s() - began) * 1000))
-
-
-def _chosen(
-    base: Snapshot,
-    target_rows: int | None,
-    target_bytes: int | None,
-    deleted_share: float | None,
-) -> CompactionSettings:
-    config = from_config(base.manifest.config)
-    share = config.materialize_deletions_threshold if deleted_share is None else deleted_share
-    return replace(
-        config,
-        target_rows_per_fragment=target_rows or config.target_rows_per_fragment,
-        target_bytes_per_fragment=target_bytes or config.target_bytes_per_fragment,
-        materialize_deletions_threshold=share,
-    )
 
 
 def _ordering(key: str) -> Ordering:

@@ -134,7 +134,7 @@ def merge_command(
     files = find_sources(sources, options, FOLDER_SUFFIXES)
     base = open_head(location(uri, options), branch)
     spec = MergeSpec(
-        on=column_names(on) or key_names(base.manifest.schema),
+        on=column_names(on, "--on") or key_names(base.manifest.schema),
         matched=_clauses(matched, matched_if),
         not_matched=(InsertAll(),) if insert else (),
         not_matched_by_source=(DeleteRow(),) if delete_missing else (),

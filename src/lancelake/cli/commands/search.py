@@ -154,7 +154,9 @@ def search(
     elif any(given is not None for given in (metric, nprobes, refine_factor, vector_column_name)):
         problem = "these options need a query vector; specify --vector or --like"
         raise typer.BadParameter(problem, param_hint=_VECTOR_OPTIONS)
-    words = None if text is None else words_query(text, column_names(text_columns))
+    words = (
+        None if text is None else words_query(text, column_names(text_columns, "--text-columns"))
+    )
     request = SearchRequest(
         nearest=nearest,
         text=words,

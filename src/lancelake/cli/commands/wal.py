@@ -22,6 +22,7 @@ from lancelake.cli.options import (
     StorageOptions,
     Uri,
     age,
+    column_names,
     location,
     subcommands,
 )
@@ -103,7 +104,7 @@ def init_command(
 ) -> None:
     """Add a MemWAL to a table, for durable upserts in milliseconds."""
     base = open_head(location(uri, options), branch)
-    names = None if key is None else [name.strip() for name in key.split(",")]
+    names = column_names(key, "--key")
     made = set_up(base, buckets=buckets, key=names, choices=CommitChoices(message=message))
     report(output, version_body(made), version_rows(made))
 
@@ -232,16 +233,9 @@ def _status_body(found: WalStatus) -> dict[str, Any]:  # JSON
 
 def _region_body(each: RegionStatus) -> dict[str, Any]:  # JSON
     return {
-        "region": str(each.region),
-        "writer_epoch": each.manifest.writer_epoch,
+        **each.facts(),
         "manifest_version": each.manifest.version,
-        "is_sealed": not each.manifest.is_active,
-        "current_generation": each.manifest.current_generation,
-        "merged_generation": each.merged_generation,
         "unmerged_generations": [g.generation for g in each.unmerged],
-        "flushed_rows": each.flushed_rows,
-        "tail_entries": each.tail_entries,
-        "tail_rows": each.tail_rows,
     }
 
 

@@ -124,18 +124,6 @@ class BatchScanOptions(RowScanOptions, total=False):
     include_deleted_rows: bool | None
 
 
-class FragmentTableOptions(TypedDict, total=False):
-    """Further arguments of `LanceFragment.to_table`."""
-
-    batch_size: int | None
-    batch_readahead: int | None
-    scan_in_order: bool
-    use_stats: bool
-    prefilter: bool
-    fast_search: bool
-    disable_scoring_autoprojection: bool
-
-
 class FragmentScanOptions(TypedDict, total=False):
     """Further arguments of `LanceFragment.scanner` and `to_batches`."""
 
@@ -146,10 +134,16 @@ class FragmentScanOptions(TypedDict, total=False):
     disable_scoring_autoprojection: bool
 
 
-class CountOptions(TableScanOptions, total=False):
-    """Arguments of `LanceDataset.scanner` but the columns and the filter."""
+class FragmentTableOptions(FragmentScanOptions, total=False):
+    """Further arguments of `LanceFragment.to_table`."""
 
-    limit: int | None
+    batch_size: int | None
+    batch_readahead: int | None
+
+
+class _SelectedRowsOptions(TableScanOptions, total=False):
+    """Arguments of `LanceDataset.scanner` but the columns, the filter and the limit."""
+
     offset: int | None
     nearest: dict[str, Any] | None
     batch_size: int | None
@@ -172,31 +166,17 @@ class CountOptions(TableScanOptions, total=False):
     disable_scoring_autoprojection: bool | None
 
 
-class HeadOptions(TableScanOptions, total=False):
+class CountOptions(_SelectedRowsOptions, total=False):
+    """Arguments of `LanceDataset.scanner` but the columns and the filter."""
+
+    limit: int | None
+
+
+class HeadOptions(_SelectedRowsOptions, total=False):
     """Arguments of `LanceDataset.scanner` but the limit."""
 
     columns: Columns
     filter: Filter
-    offset: int | None
-    nearest: dict[str, Any] | None
-    batch_size: int | None
-    batch_size_bytes: int | None
-    batch_readahead: int | None
-    fragment_readahead: int | None
-    scan_in_order: bool | None
-    full_text_query: Any
-    prefilter: bool | None
-    with_row_id: bool | None
-    with_row_address: bool | None
-    use_stats: bool | None
-    fast_search: bool | None
-    io_buffer_size: int | None
-    late_materialization: bool | list[str] | None
-    blob_handling: str | None
-    use_scalar_index: bool | None
-    include_deleted_rows: bool | None
-    order_by: list[ColumnOrdering | str] | None
-    disable_scoring_autoprojection: bool | None
 
 
 class SortOptions(TypedDict, total=False):

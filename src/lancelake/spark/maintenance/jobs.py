@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
+from lancelake.format.column_path import split_list
 from lancelake.format.durations import parse_duration
 from lancelake.memwal import check as wal_check
 from lancelake.scan.request import Ordering
@@ -19,8 +20,7 @@ from lancelake.spark.maintenance.index_jobs import index_maintenance
 from lancelake.spark.reading.text_conditions import fragments_where
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupRun, clean_up
-from lancelake.table.compact.clustering import clustered
-from lancelake.table.compact.options import CompactionSettings, from_config
+from lancelake.table.compact.clustering import table_settings
 from lancelake.table.compact.run import CompactionRun, compact
 from lancelake.table.optimize import OptimizeRun, optimize
 from lancelake.table.repair.options import RepairOptions
@@ -81,12 +81,18 @@ class CompactionRequest:
 def compact_table(spark: SparkSession, base: Snapshot, request: CompactionRequest) -> ResultRow:
     """Rewrite fragments worth it on the executors, and commit."""
     engine = SparkEngine(spark)
-    options = _options(base, request)
+    others = None
     if request.where is not None:
         found = fragments_where(spark, base, request.where)
         others = frozenset(f.id for f in base.manifest.fragments if f.id not in found)
-        options = replace(options, excluded_fragment_ids=options.excluded_fragment_ids | others)
-    done = compact(base, clustered(base, options), CompactionRun(engine=engine))
+    settings = table_settings(
+        base,
+        target_rows_per_fragment=request.target_rows,
+        sort_by=request.sort_by,
+        z_order_by=request.z_order_by,
+        excluded_fragment_ids=others,
+    )
+    done = compact(base, settings, CompactionRun(engine=engine))
     names = COMPACTED.fieldNames()[1:]
     counts = {name: getattr(done.metrics, name) for name in names}
     return {"version": done.snapshot.version, **counts}
@@ -200,22 +206,11 @@ def age_of(text: str) -> timedelta:
 def orderings(text: str) -> tuple[Ordering, ...]:
     """Parse columns to sort by: `day, amount DESC`."""
     found: list[Ordering] = []
-    for part in columns_in(text):
-        words = part.split()
-        direction = words[1].upper() if len(words) > 1 else "ASC"
-        if len(words) > 2 or direction not in ("ASC", "DESC"):  # noqa: PLR2004
+    for part in split_list(text):
+        column, _, direction = part.rpartition(" ")
+        if direction.upper() not in ("ASC", "DESC") or not column:
+            column, direction = part, "ASC"
+        if any(" " in bare for bare in column.strip().split("`")[::2]):
             raise InvalidRequestError(f"{part!r} is not a sort column such as day DESC")
-        found.append(Ordering(column=words[0], ascending=direction == "ASC"))
+        found.append(Ordering(column=column.strip(), ascending=direction.upper() == "ASC"))
     return tuple(found)
-
-
-def columns_in(text: str) -> tuple[str, ...]:
-    """Parse a comma-separated list of columns."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _options(base: Snapshot, request: CompactionRequest) -> CompactionSettings:
-    options = from_config(base.manifest.config)
-    if request.target_rows is not None:
-        options = replace(options, target_rows_per_fragment=request.target_rows)
-    return replace(options, sort_by=request.sort_by, z_order_by=request.z_order_by)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
+from lancelake.format.column_path import split_list
 from lancelake.spark.catalog.procedures import Arguments, Parameter, Results, known
 from lancelake.spark.catalog.result_rows import FLAG, TEXT, WHOLE, ResultRow
 from lancelake.spark.maintenance import index_jobs, jobs
@@ -19,7 +20,7 @@ def _compact(spark: SparkSession, table: TableOptions, given: Arguments) -> Resu
         where=given["where"],
         target_rows=given["target_rows"],
         sort_by=jobs.orderings(given["sort_by"] or ""),
-        z_order_by=jobs.columns_in(given["z_order_by"] or ""),
+        z_order_by=split_list(given["z_order_by"] or ""),
     )
     return jobs.compact_table(spark, open_version(table), request)
 

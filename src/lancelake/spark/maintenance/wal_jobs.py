@@ -15,7 +15,7 @@ from lancelake.engine.port import Job
 from lancelake.memwal.collect import DAY, collect_garbage
 from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.setup import set_up
-from lancelake.memwal.status import RegionStatus, wal_status
+from lancelake.memwal.status import wal_status
 from lancelake.memwal.take_over import flush_tails
 from lancelake.spark.catalog.result_rows import FLAG, TEXT, WHOLE, ResultRow, row_schema
 from lancelake.spark.jobs.engine import SparkEngine, described
@@ -98,7 +98,7 @@ def merge_table_wal(spark: SparkSession, base: Snapshot, *, flush: bool = False)
 
 def wal_status_rows(base: Snapshot) -> list[ResultRow]:
     """Return a row for each region."""
-    return [_status(region) for region in wal_status(base).regions]
+    return [dict(region.facts()) for region in wal_status(base).regions]
 
 
 def collect_table_wal(base: Snapshot, age: timedelta | None, *, dry_run: bool) -> list[ResultRow]:
@@ -125,17 +125,3 @@ def _flush(engine: SparkEngine, base: Snapshot) -> None:
     ]
     for _ in engine.run(Job(description=f"flush WAL tails of {base.location.uri}", tasks=tasks)):
         pass
-
-
-def _status(region: RegionStatus) -> ResultRow:
-    return {
-        "region": str(region.region),
-        "is_sealed": not region.manifest.is_active,
-        "writer_epoch": region.manifest.writer_epoch,
-        "current_generation": region.manifest.current_generation,
-        "merged_generation": region.merged_generation,
-        "unmerged_generations": len(region.unmerged),
-        "flushed_rows": region.flushed_rows,
-        "tail_entries": region.tail_entries,
-        "tail_rows": region.tail_rows,
-    }

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from lancelake.format.column_path import split_list
 from lancelake.spark.catalog.procedures import Arguments, Parameter, Results, known
 from lancelake.spark.catalog.result_rows import FLAG, TEXT, WHOLE, ResultRow
 from lancelake.spark.maintenance import wal_jobs
-from lancelake.spark.maintenance.jobs import age_of, columns_in
+from lancelake.spark.maintenance.jobs import age_of
 from lancelake.spark.options.table_options import TableOptions, open_version
 
 
 def _initialize(spark: SparkSession, table: TableOptions, given: Arguments) -> ResultRow:  # noqa: ARG001
-    key = None if given["key"] is None else columns_in(given["key"])
+    key = None if given["key"] is None else split_list(given["key"])
     return wal_jobs.initialize_table_wal(open_version(table), given["buckets"], key)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
+from lancelake.format.column_path import comma_parts
 from lancelake.scan.search.fusion import fusion_of
 from lancelake.scan.search.request import SearchRequest, vector_column, words_query
 from lancelake.spark.catalog.procedures import Arguments, Parameter, known
@@ -73,7 +74,7 @@ def _search(spark: SparkSession, table: TableOptions, given: Arguments) -> DataF
 
 
 def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",")]
+    return None if text is None else list(comma_parts(text))
 
 
 def _optional(name: str, dtype: t.DataType = TEXT, default: str = "NULL") -> Parameter:

@@ -18,6 +18,7 @@ from lancelake.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
+from lancelake.format.column_path import split_list
 from lancelake.format.fragment import Fragment
 from lancelake.memwal.once import Unit
 from lancelake.scan.planner import plan
@@ -43,7 +44,7 @@ from lancelake.spark.writing.write_plan import (
     plain_rows,
     plan_write,
 )
-from lancelake.table.compact.options import from_config
+from lancelake.table.compact.clustering import table_settings
 from lancelake.table.compact.run import compact
 from lancelake.table.conflict_retry import racing, until_it_lands
 from lancelake.table.idempotent import OnceOnly, landed
@@ -103,7 +104,7 @@ class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
             return
         query = next((part.query for part in parts if part.query), "")
         once = self._once(query, batchId)
-        keys = _keys(self._parsed().get("mergeKeys"))
+        keys = split_list(self._parsed().get("mergeKeys") or "")
         planned = self._planned()
         if self._upserts:
             _upsert(planned, fragments, Unit(query=once.app_id, batch=once.version))
@@ -147,9 +148,8 @@ class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
         base = existing(options)
         if not every or (batch + 1) % every or base is None:
             return
-        how = from_config(base.manifest.config)
         try:
-            compact(base, how if rows is None else replace(how, target_rows_per_fragment=rows))
+            compact(base, table_settings(base, target_rows_per_fragment=rows))
         except LanceTableError as error:
             warnings.warn(f"the table was not compacted: {error}", stacklevel=2)
 
@@ -177,10 +177,6 @@ class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
         if found is None:
             raise InvalidRequestError("streaming writes do not support this mode")
         return found
-
-
-def _keys(text: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
 def _merge(

@@ -1,15 +1,16 @@
-"""Clustering columns of a table, by which compaction orders the rows that it rewrites."""
+"""Settings of a compaction of one table, whose clustering columns order the rewritten rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
-from lancelake.format.column_path import join_path, split_path
+from lancelake.format.column_path import join_list, split_list, split_path
 from lancelake.scan.request import Ordering
-from lancelake.table.compact.options import CompactionSettings
+from lancelake.table.compact.options import CompactionMode, CompactionSettings, from_config
 from lancelake.table.compact.plan import plan
 
 CLUSTER_BY = "lancelake.cluster_by"
@@ -18,13 +19,12 @@ CLUSTER_BY = "lancelake.cluster_by"
 
 def cluster_columns(config: Mapping[str, str]) -> tuple[str, ...]:
     """Return the paths of the clustering columns; empty without any."""
-    parts = (part.strip() for part in config.get(CLUSTER_BY, "").split(","))
-    return tuple(part for part in parts if part)
+    return split_list(config.get(CLUSTER_BY, ""))
 
 
 def cluster_text(paths: Sequence[Sequence[str]]) -> str | None:
     """Return the config value for these columns; None if there are none."""
-    return ", ".join(join_path(path) for path in paths) or None
+    return join_list(paths) or None
 
 
 def cluster_paths(config: Mapping[str, str]) -> list[list[str]]:
@@ -34,8 +34,10 @@ def cluster_paths(config: Mapping[str, str]) -> list[list[str]]:
 
 def ensure_not_clustering(base: Snapshot, paths: Iterable[str]) -> None:
     """Refuse to drop or rename a clustering column, or a struct that contains one."""
+    changed = [split_path(path) for path in paths]
     for column in cluster_columns(base.manifest.config):
-        if any(column == path or column.startswith(f"{path}.") for path in paths):
+        names = split_path(column)
+        if any(names[: len(path)] == path for path in changed):
             raise InvalidRequestError(
                 f"{column} is a clustering column of the table",
                 table=base.location.uri,
@@ -45,14 +47,22 @@ def ensure_not_clustering(base: Snapshot, paths: Iterable[str]) -> None:
             )
 
 
+def table_settings(base: Snapshot, **given: Any) -> CompactionSettings:  # fields of the settings
+    """Return given settings, completed by the table's config; None counts as not given."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return clustered(base, replace(from_config(base.manifest.config), **chosen))
+
+
 def clustered(base: Snapshot, settings: CompactionSettings) -> CompactionSettings:
     """Order the rows of the fragments that a compaction rewrites by the clustering columns.
 
     One column is sorted, several are clustered along a Z-order curve. Fragments that are not worth
-    rewriting are left unchanged, so that the cost depends on the new rows, not on the table.
+    rewriting are left unchanged, so that the cost depends on the new rows, not on the table. Pages
+    that are copied keep their rows in order.
     """
     columns = cluster_columns(base.manifest.config)
-    if not columns or settings.orders_rows:
+    is_copied = settings.compaction_mode is CompactionMode.FORCE_BINARY_COPY
+    if not columns or settings.orders_rows or is_copied:
         return settings
     chosen = {fragment.id for group in plan(base, settings).groups for fragment in group.fragments}
     others = frozenset(f.id for f in base.manifest.fragments if f.id not in chosen)

@@ -13,8 +13,9 @@ from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import ContentionError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes
+from lancelake.table.compact.clustering import table_settings
 from lancelake.table.compact.commit import Rewritten, land
-from lancelake.table.compact.options import CompactionSettings, from_config
+from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.compact.plan import FragmentGroup, RewritePlan, plan
 from lancelake.table.compact.sorting import SortFragments
 from lancelake.table.open import Latest, open_snapshot
@@ -92,7 +93,7 @@ def compact(
     committed.
     """
     events.emit(events.DATASET, event="compacting", uri=base.location.uri)
-    how = options or from_config(base.manifest.config)
+    how = options or table_settings(base)
     running = run or CompactionRun()
     threads = how.num_threads
     engine = running.engine or (LocalEngine(parallelism=threads) if threads else LocalEngine())

@@ -19,7 +19,7 @@ export async function showMemWal({ main, table, at, signal }) {
       { name: "Next generation", is_number: true }, { name: "Flushed rows", is_number: true }, { name: "WAL entries", is_number: true },
       { name: "WAL rows", is_number: true },
     ], found.regions.map((region) => [
-      h("span", { class: "mono small" }, region.region), region.is_active ? "active" : h("span", { class: "chip tiny" }, "sealed"),
+      h("span", { class: "mono small" }, region.region), region.is_sealed ? h("span", { class: "chip tiny" }, "sealed") : "active",
       number(region.writer_epoch), number(region.merged_generation), number(region.current_generation), number(region.flushed_rows),
       number(region.tail_entries), number(region.tail_rows),
     ]), { class: "cards" }) : h("p", { class: "muted" }, "No writer has claimed a region yet.")));

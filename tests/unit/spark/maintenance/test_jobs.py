@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.maintenance.jobs import age_of
+from lancelake.spark.maintenance.jobs import age_of, orderings
 
 
 def test_an_age_has_units() -> None:
@@ -18,3 +18,19 @@ def test_an_age_has_units() -> None:
 def test_what_is_no_age_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequestError, match=text):
         age_of(text)
+
+
+def test_sort_columns_may_be_quoted() -> None:
+    found = orderings("day, `a, b` DESC, s.`c d` asc, `desc`")
+    assert [(each.column, each.ascending) for each in found] == [
+        ("day", True),
+        ("`a, b`", False),
+        ("s.`c d`", True),
+        ("`desc`", True),
+    ]
+
+
+@pytest.mark.parametrize("text", ["a b", "a b DESC", "a DOWN"])
+def test_other_words_after_a_sort_column_are_refused(text: str) -> None:
+    with pytest.raises(InvalidRequestError, match="not a sort column"):
+        orderings(text)

@@ -9,8 +9,16 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError
-from lancelake.table.compact.clustering import CLUSTER_BY, clustered, ensure_not_clustering
-from lancelake.table.compact.options import CompactionSettings
+from lancelake.pylance.optimize import Compaction
+from lancelake.table.compact.clustering import (
+    CLUSTER_BY,
+    cluster_paths,
+    cluster_text,
+    clustered,
+    ensure_not_clustering,
+    table_settings,
+)
+from lancelake.table.compact.options import CompactionMode, CompactionSettings
 from lancelake.table.optimize import optimize
 
 
@@ -56,3 +64,52 @@ def test_a_clustering_column_is_neither_dropped_nor_renamed(tmp_path: Path) -> N
         with pytest.raises(InvalidRequestError, match="clustering column"):
             ensure_not_clustering(dataset._snapshot, [path])
     ensure_not_clustering(dataset._snapshot, ["b"])
+
+
+def test_a_quoted_path_names_the_same_clustering_column(tmp_path: Path) -> None:
+    dataset = lance.write_dataset(rows(0, 10), tmp_path / "t")
+    dataset.update_config({CLUSTER_BY: "a"})
+    with pytest.raises(InvalidRequestError, match="clustering column"):
+        ensure_not_clustering(dataset._snapshot, ["`a`"])
+
+
+def test_names_with_commas_can_be_clustering_columns() -> None:
+    text = cluster_text([["a,b"], ["s", "c.d"]])
+    assert text is not None
+    assert cluster_paths({CLUSTER_BY: text}) == [["a,b"], ["s", "c.d"]]
+
+
+def test_given_settings_replace_those_of_the_config(tmp_path: Path) -> None:
+    dataset = lance.write_dataset(rows(0, 10), tmp_path / "t")
+    prefix = "lance.compaction."
+    dataset.update_config({f"{prefix}target_rows_per_fragment": "7", f"{prefix}batch_size": "3"})
+    chosen = table_settings(dataset._snapshot, target_rows_per_fragment=9, batch_size=None)
+    assert (chosen.target_rows_per_fragment, chosen.batch_size) == (9, 3)
+
+
+def test_the_python_face_orders_rows(tmp_path: Path) -> None:
+    for start in range(6):
+        lance.write_dataset(rows(start, 10), tmp_path / "t", mode="append")
+    dataset = lance.dataset(tmp_path / "t")
+    dataset.update_config({CLUSTER_BY: "a"})
+    dataset.optimize.compact_files()
+    found = dataset.to_table()["a"].to_pylist()
+    assert found == sorted(found)
+
+
+def test_tasks_of_a_plan_order_rows(tmp_path: Path) -> None:
+    for start in range(6):
+        lance.write_dataset(rows(start, 10), tmp_path / "t", mode="append")
+    dataset = lance.dataset(tmp_path / "t")
+    dataset.update_config({CLUSTER_BY: "a"})
+    planned = Compaction.plan(dataset, {})
+    Compaction.commit(dataset, [task.execute(dataset) for task in planned.tasks])
+    found = dataset.to_table()["a"].to_pylist()
+    assert found == sorted(found)
+
+
+def test_copied_pages_keep_the_order_of_rows(tmp_path: Path) -> None:
+    dataset = lance.write_dataset(rows(0, 10), tmp_path / "t")
+    dataset.update_config({CLUSTER_BY: "a"})
+    settings = CompactionSettings(compaction_mode=CompactionMode.FORCE_BINARY_COPY)
+    assert clustered(dataset._snapshot, settings) is settings
