@@ -11,7 +11,7 @@ import pytest
 from lancelake.clock import SystemClock, SystemIds
 from lancelake.commit.loop import commit
 from lancelake.commit.new_table import create_table
-from lancelake.commit.rules import TABLE_RULES, CommitServices
+from lancelake.commit.services import CommitServices
 from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.errors import AlreadyExistsError
 from lancelake.format.operations import Overwrite
@@ -44,7 +44,6 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Locatio
 
 def _means(line: VersionLine, number: int) -> CommitServices:
     return CommitServices(
-        rules=TABLE_RULES,
         port=StoredDeletions(line.store),
         facts=NoFacts(),
         clock=SystemClock(),

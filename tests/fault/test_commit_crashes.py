@@ -10,7 +10,6 @@ from lancelake.commit.loop import commit
 from lancelake.commit.new_table import clone_table, create_table
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitResult
-from lancelake.commit.rules import TABLE_RULES
 from lancelake.errors import LanceTableError, StorageError, UncertainCommitError
 from lancelake.format.ids import Version
 from lancelake.format.operations import Clone, Overwrite
@@ -25,19 +24,19 @@ Work = Callable[[ObjectStore], CommitResult]
 
 
 def _commit(asked: CommitRequest) -> Work:
-    return lambda store: commit(line_on(store), asked, means(store, TABLE_RULES))
+    return lambda store: commit(line_on(store), asked, means(store))
 
 
 def _create(store: ObjectStore) -> CommitResult:
     asked = request(Overwrite(fragments=(), schema=SCHEMA), unique=1, read_version=0)
-    return create_table(line_on(store), asked, means(store, TABLE_RULES))
+    return create_table(line_on(store), asked, means(store))
 
 
 def _clone(store: ObjectStore) -> CommitResult:
     operation = Clone(is_shallow=True, ref_name=None, ref_version=Version(1), ref_path=SOURCE)
     asked = request(operation, unique=1)
     source = seed(DictStore()).state
-    how = means(store, TABLE_RULES)
+    how = means(store)
     return clone_table(line_on(store), asked, how, source=source, source_uri=SOURCE)
 
 

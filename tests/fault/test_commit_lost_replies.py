@@ -18,7 +18,6 @@ from lancelake.storage.store import ObjectStore
 from tests.support.failing_store import FailingCalls, InterceptedStore, Stop
 from tests.support.scheduled_store import DictStore
 from tests.support.table_builder import SCHEMA, fragment, line_on, log, means, request, seed
-from tests.unit.commit.toy_rules import TOY_RULES
 
 CREATES = frozenset({"create"})
 APPEND = request(Append(fragments=(fragment(7),)), unique=1)
@@ -33,7 +32,7 @@ def store() -> DictStore:
 
 
 def _commit(store: ObjectStore, asked: CommitRequest = APPEND) -> CommitResult:
-    return commit(line_on(store), asked, means(store, TOY_RULES))
+    return commit(line_on(store), asked, means(store))
 
 
 def _uuids(store: ObjectStore) -> list[str]:

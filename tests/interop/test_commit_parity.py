@@ -12,7 +12,6 @@ from lancelake.commit.loop import commit
 from lancelake.commit.new_table import create_table
 from lancelake.commit.ref_files import RefTarget, create_tag
 from lancelake.commit.result import CommitResult
-from lancelake.commit.rules import TABLE_RULES
 from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.format import layout
 from lancelake.format.ids import Version
@@ -47,7 +46,7 @@ def line(tmp_path: Path) -> VersionLine:
     for number in (1, 2, 3):
         made.store.put(layout.data_file(fragment(number).files[0].path), data_file_bytes())
     first = Overwrite(fragments=(fragment(1),), schema=SCHEMA)
-    create_table(made, request(first, unique=1, read_version=0), means(made.store, TABLE_RULES))
+    create_table(made, request(first, unique=1, read_version=0), means(made.store))
     return made
 
 
@@ -55,7 +54,7 @@ def _commit(
     line: VersionLine, operation: Operation, *, unique: int, read_version: int
 ) -> CommitResult:
     asked = request(operation, unique=unique, read_version=read_version)
-    return commit(line, asked, means(line.store, TABLE_RULES, seed=unique))
+    return commit(line, asked, means(line.store, seed=unique))
 
 
 def test_commits_of_both_follow_each_other(official: Official, line: VersionLine) -> None:
@@ -72,7 +71,7 @@ def test_commits_of_both_follow_each_other(official: Official, line: VersionLine
 def test_official_readers_see_a_detached_version(official: Official, line: VersionLine) -> None:
     base = log(line)[0].snapshot
     asked = request(Append(fragments=(fragment(3),)), unique=2)
-    made = commit_detached(line, asked, means(line.store, TABLE_RULES), base=base)
+    made = commit_detached(line, asked, means(line.store), base=base)
     assert official.run(line.location.uri, READ, version=made.version) == [0, 20]
     assert official.run(line.location.uri, READ, version=None) == [1, 10]
 

@@ -10,7 +10,6 @@ import pytest
 from lancelake.commit.external_store import ExternalHandler, PublishedEntry
 from lancelake.commit.loop import commit
 from lancelake.commit.result import CommitResult
-from lancelake.commit.rules import TABLE_RULES
 from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.storage.location import Location
 from tests.support.official import Official
@@ -53,7 +52,7 @@ def _line(server: S3Server, uri: str) -> VersionLine:
 
 def _set(line: VersionLine, key: str, *, unique: int, read_version: int) -> CommitResult:
     asked = request(set_config(key, "set"), unique=unique, read_version=read_version)
-    return commit(line, asked, means(line.store, TABLE_RULES, seed=unique))
+    return commit(line, asked, means(line.store, seed=unique))
 
 
 def test_commits_of_both_follow_each_other(

@@ -9,13 +9,13 @@ from lancelake.commit.history import Landed
 from lancelake.commit.loop import commit
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitResult
-from lancelake.commit.rules import CommitRules
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import CommitError, UncertainCommitError
 from lancelake.format import layout, manifest_codec
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import Restore
 from lancelake.storage.store import ObjectStore
+from lancelake.txn import build
 from lancelake.txn.state import TableState
 from tests.support.scheduled_store import (
     EVERY,
@@ -36,7 +36,6 @@ class Race:
     an operation may refuse a table that changed.
     """
 
-    rules: CommitRules
     objects: Mapping[str, bytes]
     requests: Mapping[str, CommitRequest]
     base: Snapshot | None = None
@@ -103,7 +102,7 @@ def _writer(
     race: Race, request: CommitRequest, number: int
 ) -> Callable[[ObjectStore], CommitResult]:
     def work(store: ObjectStore) -> CommitResult:
-        tools = means(store, race.rules, seed=number)
+        tools = means(store, seed=number)
         return commit(line_on(store), request, tools, base=race.base)
 
     return work
@@ -134,7 +133,7 @@ def _ensure_replays(done: Run, commits: Sequence[Landed], where: str) -> None:
         options = replace(OPTIONS, timestamp_ns=after.manifest.timestamp_ns or 0)
         op = mine.operation
         restored = states[op.version] if isinstance(op, Restore) else None
-        built = done.race.rules.next_state(mine, states[version - 1], options, restored=restored)
+        built = build.next_state(mine, states[version - 1], options, restored=restored)
         assert _bytes(built) == _bytes(after), f"version {version} is not its log's: {where}"
         states[version] = after
 

@@ -11,7 +11,6 @@ from lancelake.format.ids import FragmentId, Version
 from lancelake.format.operations import Append, Delete, Operation, Overwrite, Restore
 from tests.model.commit_suite import Race, ensure_sound, every_run, run, two_fragment_table
 from tests.support.table_builder import SCHEMA, fragment, request, set_config
-from tests.unit.commit.toy_rules import TOY_RULES
 
 OBJECTS, BASE = two_fragment_table()
 
@@ -35,7 +34,7 @@ PAIRS = [(mine, theirs) for mine in OPERATIONS for theirs in OPERATIONS if mine 
 
 def _race(requests: dict[str, CommitRequest], *, has_base: bool = True) -> Race:
     base = BASE if has_base else None
-    return Race(rules=TOY_RULES, objects=OBJECTS, requests=requests, base=base)
+    return Race(objects=OBJECTS, requests=requests, base=base)
 
 
 def _pair(mine: str, theirs: str) -> Race:

@@ -10,7 +10,6 @@ import pytest
 from pyroaring import BitMap
 
 from lancelake.commit.request import CommitRequest
-from lancelake.commit.rules import TABLE_RULES
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format import index_meta, layout, manifest_codec
 from lancelake.format.flags import FeatureFlags
@@ -232,7 +231,6 @@ def test_every_order_of_a_compaction_and_another_operation_keeps_rows(name: str,
     made = TABLES[kind]
     other = made.others[name].request(unique=1)
     race = Race(
-        rules=TABLE_RULES,
         objects=made.store.objects,
         requests={COMPACTION: made.compaction, name: other},
         base=made.base,

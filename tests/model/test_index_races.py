@@ -8,7 +8,6 @@ from uuid import UUID
 import pytest
 from pyroaring import BitMap
 
-from lancelake.commit.rules import TABLE_RULES
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FieldId, Version
 from lancelake.format.index_meta import IndexDetails, IndexFile, IndexMetadata
@@ -56,7 +55,7 @@ def _race(*names: str) -> Race:
         f"{number}: {name}": CHANGES[name].request(unique=number)
         for number, name in enumerate(names)
     }
-    return Race(rules=TABLE_RULES, objects=STORE.objects, requests=requests, base=BASE)
+    return Race(objects=STORE.objects, requests=requests, base=BASE)
 
 
 def _column_files(fragment: Fragment) -> set[str]:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.commit.rules import TABLE_RULES
 from tests.model.commit_suite import Race, ensure_sound, every_run, run, two_fragment_table
 from tests.model.operations import MEM_WAL_ENTRY, changes
 from tests.support.scheduled_store import DictStore
@@ -25,7 +24,7 @@ def _race(*names: str, has_base: bool = True) -> Race:
         for number, name in enumerate(names)
     }
     base = BASE if has_base else None
-    return Race(rules=TABLE_RULES, objects=STORE.objects, requests=requests, base=base)
+    return Race(objects=STORE.objects, requests=requests, base=base)
 
 
 @pytest.mark.parametrize(("mine", "theirs"), PAIRS)

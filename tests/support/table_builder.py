@@ -15,7 +15,7 @@ from lancelake.clock import Clock, Ids, ManualClock, SystemIds
 from lancelake.commit.conditional_put import ConditionalPut
 from lancelake.commit.history import Landed, landed_at
 from lancelake.commit.request import CommitRequest, RequestChoices
-from lancelake.commit.rules import CommitRules, CommitServices
+from lancelake.commit.services import CommitServices
 from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import VersionLine
 from lancelake.format import arrow_schema, deletion, index_meta, layout, manifest_codec, transaction
@@ -188,13 +188,10 @@ class NoFacts:
         return NOTHING_KNOWN
 
 
-def means(
-    store: ObjectStore, rules: CommitRules, *, clock: Clock | None = None, seed: int = 0
-) -> CommitServices:
+def means(store: ObjectStore, *, clock: Clock | None = None, seed: int = 0) -> CommitServices:
     """Return what a commit works with; time stands still and chance can be repeated."""
     ids = SystemIds(seed)
     return CommitServices(
-        rules=rules,
         port=StoredDeletions(store, ids),
         facts=NoFacts(),
         clock=clock or ManualClock(),

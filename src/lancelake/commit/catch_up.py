@@ -7,7 +7,7 @@ from typing import assert_never
 
 from lancelake.commit.history import Landed, commits_after
 from lancelake.commit.request import CommitRequest
-from lancelake.commit.rules import CommitServices
+from lancelake.commit.services import CommitServices
 from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import VersionLine
 from lancelake.errors import (
@@ -21,6 +21,7 @@ from lancelake.errors import (
 from lancelake.format.ids import is_detached
 from lancelake.format.names import ManifestName
 from lancelake.format.transaction import Transaction
+from lancelake.txn import registry
 from lancelake.txn.rules import Compatible, Context, Incompatible, Retryable
 
 _UNRECORDED = "unknown"
@@ -123,9 +124,7 @@ class CatchUp:
         self.judged += 1
         self.head_kind = type(theirs.operation).__name__
         mine = self._request.transaction.operation
-        verdict = self._services.rules.conflicts(
-            mine, theirs.operation, self._context(landed.snapshot)
-        )
+        verdict = registry.conflicts(mine, theirs.operation, self._context(landed.snapshot))
         match verdict:
             case Compatible(needs_rebase):
                 self._needs_rebase = self._needs_rebase or needs_rebase
@@ -139,7 +138,7 @@ class CatchUp:
 
     def _rebased(self) -> Transaction:
         self.rebases += 1
-        fitted = self._services.rules.rebase(
+        fitted = registry.rebase(
             self._request.transaction,
             self.head.state,
             base=self.base.state,

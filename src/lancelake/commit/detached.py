@@ -9,13 +9,14 @@ from lancelake.commit.candidate import Candidate, Publisher, make_candidate
 from lancelake.commit.fixed_version import publish_single
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitMetrics, CommitResult
-from lancelake.commit.rules import CommitServices
+from lancelake.commit.services import CommitServices
 from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import VersionLine
 from lancelake.errors import ContentionError, UnsupportedError
 from lancelake.format.flags import ensure_writable
 from lancelake.format.ids import DETACHED_BIT, Version
 from lancelake.format.names import ManifestNaming
+from lancelake.txn import build
 
 
 def commit_detached(
@@ -52,5 +53,5 @@ def commit_detached(
 def _candidate(request: CommitRequest, services: CommitServices, base: Snapshot) -> Candidate:
     version = Version(services.ids.random_u64() | DETACHED_BIT)
     options = replace(services.options_for(request.choices, base.state), version=version)
-    state = services.rules.next_state(request.transaction, base.state, options)
+    state = build.next_state(request.transaction, base.state, options)
     return make_candidate(request.transaction, state, ManifestNaming.V2)

@@ -8,7 +8,7 @@ from lancelake.commit.backoff import detached_delay_s
 from lancelake.commit.candidate import Candidate, Publisher
 from lancelake.commit.handler import Outcome, PublishedVersion, Taken, Unknown
 from lancelake.commit.lost_reply import look_for, uncertain
-from lancelake.commit.rules import CommitServices
+from lancelake.commit.services import CommitServices
 from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import VersionLine
 from lancelake.errors import LanceTableError, StorageUnavailableError

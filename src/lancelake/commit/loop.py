@@ -11,7 +11,7 @@ from lancelake.commit.handler import PublishedVersion, Taken, Unknown
 from lancelake.commit.lost_reply import look_for, uncertain
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitMetrics, CommitResult
-from lancelake.commit.rules import CommitServices
+from lancelake.commit.services import CommitServices
 from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_hint import update_hint
 from lancelake.commit.version_line import VersionLine
@@ -27,6 +27,7 @@ from lancelake.errors import (
 from lancelake.format.flags import ensure_writable
 from lancelake.format.operations import Restore
 from lancelake.format.transaction import Transaction
+from lancelake.txn import build
 from lancelake.txn.state import TableState
 
 _MOST_DOUBTS = 5
@@ -137,9 +138,7 @@ class _Loop:
         ensure_writable(head.state.manifest.writer_feature_flags)
         mine = self._catch_up.fitted()
         options = self._services.options_for(self._request.choices, head.state)
-        state = self._services.rules.next_state(
-            mine, head.state, options, restored=self._restored(mine)
-        )
+        state = build.next_state(mine, head.state, options, restored=self._restored(mine))
         return make_candidate(mine, state, head.name.naming)
 
     def _restored(self, mine: Transaction) -> TableState | None:

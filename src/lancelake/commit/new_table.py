@@ -7,12 +7,13 @@ from lancelake.commit.fixed_version import publish_single
 from lancelake.commit.lost_reply import look_for
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitMetrics, CommitResult
-from lancelake.commit.rules import CommitServices
+from lancelake.commit.services import CommitServices
 from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_hint import update_hint
 from lancelake.commit.version_line import VersionLine
 from lancelake.errors import AlreadyExistsError
 from lancelake.format.names import ManifestNaming
+from lancelake.txn import build
 from lancelake.txn.state import TableState
 
 
@@ -25,7 +26,7 @@ def create_table(
 ) -> CommitResult:
     """Publish version 1 of a table, or raise `AlreadyExistsError`."""
     options = services.options_for(request.choices)
-    state = services.rules.create(request.transaction, options)
+    state = build.create(request.transaction, options)
     return _publish_first(line, services, make_candidate(request.transaction, state, naming))
 
 
@@ -40,7 +41,7 @@ def clone_table(
 ) -> CommitResult:
     """Publish the first version of a clone, which has the number of the version it copies."""
     options = services.options_for(request.choices)
-    state = services.rules.clone(request.transaction, source, source_uri, options)
+    state = build.clone(request.transaction, source, source_uri, options)
     return _publish_first(line, services, make_candidate(request.transaction, state, naming))
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from lancelake.data.arrays.retype import retype_batch
 from lancelake.expr.stream_query import stream_query
+from lancelake.format.column_path import quoted_name
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.request import DEFAULT_BATCH_ROWS, Ordering
 
@@ -42,13 +43,9 @@ def sorted_batches(
 
 def _query(schema: pa.Schema, order_by: Sequence[Ordering]) -> str:
     keys = ", ".join(
-        f"{_quoted(o.column)} {'ASC' if o.ascending else 'DESC'} "
+        f"{quoted_name(o.column)} {'ASC' if o.ascending else 'DESC'} "
         f"NULLS {'FIRST' if o.nulls_first else 'LAST'}"
         for o in order_by
     )
-    columns = ", ".join(_quoted(name) for name in schema.names)
+    columns = ", ".join(quoted_name(name) for name in schema.names)
     return f"SELECT {columns} FROM rows ORDER BY {keys}"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -12,9 +12,10 @@ from lancelake.commit.locked import CommitLock, LockedHandler
 from lancelake.commit.loop import commit
 from lancelake.commit.new_table import clone_table, create_table
 from lancelake.commit.request import CommitRequest, RequestChoices
-from lancelake.commit.rules import TABLE_RULES, CommitServices
+from lancelake.commit.services import CommitServices
 from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.commit.version_line import VersionLine, open_line
+from lancelake.commit.versions import has_table
 from lancelake.data.added_row_keys import AddedRowKeys
 from lancelake.data.commit_ports import DeletionPort, FilesFactsPort
 from lancelake.errors import AlreadyExistsError, InvalidRequestError, naming
@@ -83,7 +84,7 @@ def with_message(properties: Mapping[str, str], message: str | None) -> FrozenMa
 
 def ensure_free(location: Location) -> None:
     """Refuse a location that already has a table, before any work is done."""
-    if open_line(location).handler.latest() is not None:
+    if has_table(location):
         uri = location.uri
         raise AlreadyExistsError(f"Dataset already exists: {uri}", table=uri)
 
@@ -189,7 +190,6 @@ def _line(location: Location, choices: CommitChoices) -> VersionLine:
 def _services(files: TableFiles, choices: CommitChoices) -> CommitServices:
     around = choices.surroundings
     return CommitServices(
-        rules=TABLE_RULES,
         port=DeletionPort(root=files.root, bases=files, ids=around.ids),
         facts=FilesFactsPort(root=files.root),
         clock=around.clock,

@@ -4,7 +4,6 @@ import pytest
 
 from lancelake.commit.detached import commit_detached
 from lancelake.commit.result import CommitResult
-from lancelake.commit.rules import TABLE_RULES
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import ContentionError, UnsupportedError
 from lancelake.format.ids import is_detached
@@ -22,7 +21,7 @@ def _commit(
     store: ObjectStore, base: Snapshot, *, unique: int = 1, max_retries: int = 20
 ) -> CommitResult:
     asked = request(Append(fragments=(fragment(7),)), unique=unique, max_retries=max_retries)
-    tools = means(store, TABLE_RULES, seed=unique)
+    tools = means(store, seed=unique)
     return commit_detached(line_on(store), asked, tools, base=base)
 
 

@@ -17,7 +17,6 @@ from tests.support.failing_store import Crash, FailingCalls, Stop
 from tests.support.scheduled_store import DictStore
 from tests.support.table_builder import fragment, means, request, seed
 from tests.unit.commit.external_table import DictEntries, external_line
-from tests.unit.commit.toy_rules import TOY_RULES
 
 NAME = manifest_name(2, ManifestNaming.V2)
 FINAL = f"_versions/{NAME}"
@@ -115,7 +114,7 @@ def _calls_of_a_commit() -> int:
 
 def _commit(store, entries: DictEntries):  # type: ignore[no-untyped-def]
     asked = request(Append(fragments=(fragment(7),)), unique=1)
-    return commit(external_line(store, entries), asked, means(store, TOY_RULES))
+    return commit(external_line(store, entries), asked, means(store))
 
 
 @pytest.mark.parametrize("stop", Stop)

@@ -19,7 +19,6 @@ from lancelake.storage.store import ObjectStore
 from tests.support.failing_store import InterceptedStore
 from tests.support.scheduled_store import DictStore
 from tests.support.table_builder import line_on, means, request, seed, set_config
-from tests.unit.commit.toy_rules import TOY_RULES
 
 WAIT_S = 30
 
@@ -35,7 +34,7 @@ def store() -> DictStore:
     seed(made)
     for number in range(2, 41):
         asked = request(set_config(f"k{number}", "v"), unique=number)
-        commit(line_on(made), asked, means(made, TOY_RULES))
+        commit(line_on(made), asked, means(made))
     return made
 
 

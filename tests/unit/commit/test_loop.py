@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from pyroaring import BitMap
 
-from lancelake.clock import ManualClock
+from lancelake.clock import ManualClock, SystemIds
 from lancelake.commit.loop import commit
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitResult
@@ -22,15 +23,18 @@ from lancelake.errors import (
     VersionNotFoundError,
 )
 from lancelake.format import layout, manifest_codec
+from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import DETACHED_BIT, FragmentId, Version
 from lancelake.format.names import ManifestNaming, manifest_name
 from lancelake.format.operations import Append, Delete, Operation, Overwrite, Restore
 from lancelake.storage.store import ObjectStore
+from lancelake.txn import registry
 from lancelake.txn.rules import Context, Retryable, Verdict
 from tests.support.failing_store import InterceptedStore
 from tests.support.scheduled_store import DictStore
 from tests.support.table_builder import (
     SCHEMA,
+    StoredDeletions,
     fragment,
     line_on,
     log,
@@ -39,7 +43,6 @@ from tests.support.table_builder import (
     seed,
     set_config,
 )
-from tests.unit.commit.toy_rules import TOY_RULES, ToyRules
 
 APPEND = Append(fragments=(fragment(7),))
 
@@ -54,7 +57,7 @@ def store() -> DictStore:
 def _commit(
     store: ObjectStore, asked: CommitRequest, *, clock: ManualClock | None = None
 ) -> CommitResult:
-    return commit(line_on(store), asked, means(store, TOY_RULES, clock=clock))
+    return commit(line_on(store), asked, means(store, clock=clock))
 
 
 def _race(store: DictStore, rivals: int) -> ObjectStore:
@@ -107,12 +110,12 @@ def test_a_compatible_commit_follows_what_came_between(store: DictStore) -> None
 
 
 def test_a_retryable_conflict_names_both_and_the_version(store: DictStore) -> None:
-    _commit(store, request(set_config("a", "1"), unique=1))
+    _commit(store, request(_delete(0), unique=1))
     with pytest.raises(RetryableConflictError) as caught:
-        _commit(store, request(set_config("a", "2"), unique=2))
+        _commit(store, request(_delete(0), unique=2))
     assert (
-        "Retryable commit conflict for version 2: This UpdateConfig transaction was preempted by "
-        "concurrent transaction UpdateConfig at version 2"
+        "Retryable commit conflict for version 2: This Delete transaction was preempted by "
+        "concurrent transaction Delete at version 2"
     ) in str(caught.value)
     assert isinstance(caught.value, OSError)
 
@@ -128,10 +131,10 @@ def test_an_incompatible_conflict_names_both_and_the_version(store: DictStore) -
 
 
 def test_a_conflict_leaves_nothing_behind(store: DictStore) -> None:
-    _commit(store, request(set_config("a", "1"), unique=1))
+    _commit(store, request(_delete(0), unique=1))
     before = dict(store.objects)
     with pytest.raises(RetryableConflictError):
-        _commit(store, request(set_config("a", "2"), unique=2))
+        _commit(store, request(_delete(0), unique=2))
     assert store.objects == before
 
 
@@ -140,17 +143,29 @@ def _delete(number: int) -> Delete:
     return Delete(updated_fragments=(), deleted_fragment_ids=gone, predicate="")
 
 
+def _delete_row(store: DictStore, row: int, *, unique: int) -> CommitRequest:
+    """Return a request to delete a row of the first fragment."""
+    old = fragment(0)
+    deletions = StoredDeletions(store, SystemIds(unique))
+    file = deletions.store_deletions(old.id, BitMap([row]), Version(1))
+    change = replace(old, deletion_file=file)
+    operation = Delete(updated_fragments=(change,), deleted_fragment_ids=(), predicate="")
+    asked = request(operation, unique=unique)
+    choices = replace(asked.choices, affected_rows=FrozenMap({old.id: (row,)}))
+    return replace(asked, choices=choices)
+
+
 def test_a_rebased_transaction_is_recorded_as_rebased(store: DictStore) -> None:
-    _commit(store, request(_delete(0), unique=1))
-    result = _commit(store, request(_delete(1), unique=2))
+    _commit(store, _delete_row(store, 0, unique=1))
+    result = _commit(store, _delete_row(store, 1, unique=2))
     assert (result.transaction.read_version, result.metrics.rebases) == (2, 1)
     assert result.state.manifest.transaction_file.startswith("2-")
 
 
 def test_a_conflict_found_by_the_rebase_is_retryable(store: DictStore) -> None:
-    _commit(store, request(_delete(0), unique=1))
-    with pytest.raises(RetryableConflictError, match="both deleted the same fragment"):
-        _commit(store, request(_delete(0), unique=2))
+    _commit(store, _delete_row(store, 0, unique=1))
+    with pytest.raises(RetryableConflictError, match="same row"):
+        _commit(store, _delete_row(store, 0, unique=2))
 
 
 def test_a_transaction_that_landed_before_is_not_published_again(store: DictStore) -> None:
@@ -162,16 +177,16 @@ def test_a_transaction_that_landed_before_is_not_published_again(store: DictStor
 
 
 def test_a_transaction_that_landed_is_found_behind_what_it_now_conflicts_with(
-    store: DictStore,
+    store: DictStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Forgetful(ToyRules):
-        def conflicts(self, mine: Operation, theirs: Operation, context: Context) -> Verdict:
-            return Retryable("the rows are no longer known")
+    def forgetful(mine: Operation, theirs: Operation, context: Context) -> Verdict:
+        return Retryable("the rows are no longer known")
 
     _commit(store, request(set_config("a", "1"), unique=1))
     asked = request(APPEND, unique=2)
     _commit(store, asked)
-    again = commit(line_on(store), asked, means(store, Forgetful()))
+    monkeypatch.setattr(registry, "conflicts", forgetful)
+    again = _commit(store, asked)
     assert again.version == 3
 
 
@@ -213,7 +228,7 @@ def test_commits_that_land_while_many_are_read_are_read_before_the_attempt(
 
     line = line_on(InterceptedStore(store, around))
     asked = request(APPEND, unique=1, max_retries=0)
-    result = commit(line, asked, means(store, TOY_RULES), base=base)
+    result = commit(line, asked, means(store), base=base)
     assert (result.version, result.attempts) == (base.version + 6, 1)
 
 
@@ -340,7 +355,7 @@ def test_a_known_base_saves_reading_it(store: DictStore) -> None:
         return carry_out()
 
     line: VersionLine = line_on(InterceptedStore(store, around))
-    commit(line, request(APPEND, unique=1), means(store, TOY_RULES), base=base)
+    commit(line, request(APPEND, unique=1), means(store), base=base)
     assert gets == []
 
 

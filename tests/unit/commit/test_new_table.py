@@ -13,7 +13,6 @@ from lancelake.storage.store import ObjectStore
 from tests.support.failing_store import FailingCalls, Stop
 from tests.support.scheduled_store import DictStore
 from tests.support.table_builder import SCHEMA, fragment, line_on, log, means, request, seed
-from tests.unit.commit.toy_rules import TOY_RULES
 
 CREATES = frozenset({"create"})
 
@@ -22,7 +21,7 @@ def _create(store: ObjectStore, *, unique: int = 1, naming: ManifestNaming = Man
     asked = request(
         Overwrite(fragments=(fragment(1),), schema=SCHEMA), unique=unique, read_version=0
     )
-    return create_table(line_on(store), asked, means(store, TOY_RULES), naming=naming)
+    return create_table(line_on(store), asked, means(store), naming=naming)
 
 
 def test_a_new_table_begins_with_version_1() -> None:
@@ -80,7 +79,7 @@ def test_a_clone_begins_with_the_version_it_copies() -> None:
     result = clone_table(
         line_on(store),
         request(operation, unique=1),
-        means(store, TOY_RULES),
+        means(store),
         source=copied,
         source_uri="memory://source",
     )

@@ -9,7 +9,6 @@ from lancelake.format import layout, manifest_codec
 from lancelake.format.names import ManifestNaming, manifest_name
 from tests.support.scheduled_store import DictStore
 from tests.support.table_builder import line_on, means, request, seed, set_config
-from tests.unit.commit.toy_rules import TOY_RULES
 
 NAME = taken_apart(manifest_name(2, ManifestNaming.V2))
 
@@ -18,7 +17,7 @@ def _table() -> tuple[DictStore, str]:
     """Return a table of two versions, and the file with the transaction of the second."""
     store = DictStore()
     seed(store)
-    commit(line_on(store), request(set_config("k", "v"), unique=2), means(store, TOY_RULES))
+    commit(line_on(store), request(set_config("k", "v"), unique=2), means(store))
     file = line_on(store).load(NAME).manifest.transaction_file
     assert file
     return store, layout.transaction(file)

@@ -102,7 +102,7 @@ def test_columns_of_every_type_are_carried_along(tmp_path: Path) -> None:
 
 
 def test_column_of_an_odd_name_can_be_sorted_by(tmp_path: Path) -> None:
-    name = 'it\'s "odd"'
+    name = 'it\'s `odd` "here"'
     lance.write_dataset(pa.table({name: [2, 3, 1]}), tmp_path / "t")
     request = ScanRequest(order_by=(Ordering(column=name),))
     found = run(plan(open_source(tmp_path / "t"), request)).read_all()
