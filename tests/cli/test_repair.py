@@ -79,7 +79,7 @@ def test_it_can_go_back_to_a_version_in_order(document: Document, run: Run, tabl
     planned = document("repair", table, "--to-healthy")
     assert (planned["healthy_version"], planned["applied"]) == (4, False)
     done = document("repair", table, "--to-healthy", "--apply")
-    assert (done["applied"], done["set_aside"]) == (True, [5])
+    assert (done["applied"], done["quarantined"]) == (True, [5])
     assert run("check", table, "--data").exit_code == 0
 
 

@@ -83,7 +83,7 @@ def test_deeply_nested_settings_are_reported(
 def test_a_list_of_more_documents_than_there_are_is_reported(tmp_path: Path) -> None:
     table = indexed_table.build(tmp_path, columns=("text",))
     rewritten(_file(table, "part_0_invert.lance"), values={"_length": 1 << 31})(table)
-    with pytest.raises(CorruptTableError, match="more documents than there are"):
+    with pytest.raises(CorruptTableError, match="more documents than exist"):
         _refreshed(table)
 
 
@@ -91,7 +91,10 @@ def test_a_list_of_more_documents_than_there_are_is_reported(tmp_path: Path) -> 
     ("settings", "problem"),
     [
         ({"dim": -1, "bounds": {"start": 0.0, "end": 1.0}}, "codes of -1 values, vectors have 8"),
-        ({"dim": 8, "bounds": {"start": 1e300, "end": 1.0}}, "codes have the bounds 1e.300 and"),
+        (
+            {"dim": 8, "bounds": {"start": 1e300, "end": 1.0}},
+            "codes have the invalid bounds 1e.300 and",
+        ),
     ],
 )
 def test_settings_of_scalar_codes_that_cannot_be_are_reported(

@@ -9,7 +9,7 @@ from lancelake.format import layout
 from lancelake.format.names import ManifestName
 
 
-def set_aside(line: VersionLine, name: ManifestName) -> str:
+def quarantine(line: VersionLine, name: ManifestName) -> str:
     """Move a manifest out of the version line and return its new path.
 
     The version number becomes free, and the next commit may take it.

@@ -22,7 +22,7 @@ def ensure_storable(
     if version not in WRITABLE:
         known = ", ".join(writable.value for writable in WRITABLE)
         msg = f"data files of version {version.value} cannot be written; supported are {known}"
-        raise UnsupportedError(msg, found=version.value, action="Choose another version.")
+        raise UnsupportedError(msg, found=version.value)
     for trail in _trails(schema.fields):
         where = join_path(node.name for node in trail)
         _ensure_version_holds(trail, version, where)

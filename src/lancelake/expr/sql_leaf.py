@@ -168,7 +168,7 @@ def _ensure_alike(column: Column, value: Literal | None) -> None:
     """Refuse to compare text with a number: whether the text is a number depends on the rows."""
     if is_text(column.dtype) and type(value) in (int, float):
         name = join_path(column.path)
-        problem = f"column {name} is text, and could not convert the number {value} to text"
+        problem = f"column {name} is text: could not convert the number {value} to text"
         raise InvalidExpressionError(
             problem, text=str(value), action=f"Compare with '{value}', or cast the column."
         )

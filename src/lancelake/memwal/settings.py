@@ -58,5 +58,5 @@ def writer_options(stored: Mapping[str, str], given: Mapping[str, int | bool]) -
 
 def _number(name: str, text: str) -> int:
     if not text.isdecimal():
-        raise CorruptTableError(f"the MemWAL has the setting {name}={text!r}", setting=name)
+        raise CorruptTableError(f"the MemWAL has the invalid setting {name}={text!r}", setting=name)
     return int(text)

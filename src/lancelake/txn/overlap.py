@@ -101,7 +101,7 @@ def covers_rewritten(indices: Iterable[IndexMetadata], gone: Ids) -> Verdict:
             continue
         covered = index.fragments()
         if covered is None:
-            return Retryable(f"index {index.name!r} does not say which fragments it covers")
+            return Retryable(f"index {index.name!r} does not record which fragments it covers")
         if covered & rewritten_ids:
             where = _listed(frozenset(FragmentId(i) for i in covered & rewritten_ids))
             return Retryable(f"index {index.name!r} covers rewritten {where}")

@@ -133,7 +133,7 @@ def _rows(
     base: Snapshot, report: CleanupReport, milliseconds: int
 ) -> Iterator[tuple[str, Text | str]]:
     yield from version_rows(base)
-    done = "would go" if report.is_dry_run else "removed"
+    done = "would remove" if report.is_dry_run else "removed"
     files = words.plural(report.files_removed, "file")
     size = words.size(report.bytes_removed)
     yield done, f"{words.plural(len(report.versions), 'version')}, {files}, {size}"
@@ -141,7 +141,7 @@ def _rows(
     for version in report.plan.staying_versions:
         kept.setdefault(version.reason, []).append(version)
     for reason, versions in kept.items():
-        yield "stays", f"{_numbers(versions)}: {reason}"
+        yield "kept", f"{_numbers(versions)}: {reason}"
     if report.failed:
         yield "failed", Text(words.plural(len(report.failed), "file"), style="red")
     yield "took", words.duration(milliseconds)

@@ -25,7 +25,7 @@ _MOST = 1000
 
 Folder = Annotated[
     str,
-    typer.Argument(metavar="FOLDER", help="Folder, or a place in an object store."),
+    typer.Argument(metavar="FOLDER", help="Folder, or a prefix in an object store."),
 ]
 
 

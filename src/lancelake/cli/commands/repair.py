@@ -137,7 +137,7 @@ def _back(
         **version_body(at),
         "healthy_version": healthy.target.version,
         "newer_versions": [name.version for name in healthy.newer],
-        "set_aside": [name.version for name in healthy.unreadable],
+        "quarantined": [name.version for name in healthy.unreadable],
         "applied": made is not None and healthy.is_needed,
     }
     report(output, body, [*version_rows(at), ("", _healthy_text(healthy, is_done=is_done))])
@@ -151,7 +151,7 @@ def _healthy_text(healthy: HealthyVersion, *, is_done: bool) -> Text:
         return Text(f"as version {healthy.target.version}; {count} are skipped", style="green")
     return Text(
         f"version {healthy.target.version} is consistent, but {count} after it are not; --apply "
-        "goes back",
+        "restores it",
         style="yellow",
     )
 

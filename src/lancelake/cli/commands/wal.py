@@ -279,7 +279,7 @@ def _collect_body(base: Snapshot, done: Collected) -> dict[str, Any]:  # JSON
 def _collect_rows(base: Snapshot, done: Collected) -> Iterator[tuple[str, Text | str]]:
     yield from version_rows(base)
     generations = sum(len(each.trimmed) for each in done.regions)
-    removed = "would go" if done.is_dry_run else "removed"
+    removed = "would remove" if done.is_dry_run else "removed"
     files = words.plural(len(done.files), "file")
     count = words.plural(generations, "generation")
     yield removed, f"{count}, {files}, {words.size(done.size_bytes)}"

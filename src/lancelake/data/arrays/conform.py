@@ -145,7 +145,6 @@ class _Node:
             raise SchemaMismatchError(
                 f"column {self.where} has a value that is not JSON: {error.problem}",
                 path=self.where,
-                action="Fix the text.",
             ) from error
 
     def _without_forbidden_nulls(self, array: pa.Array, parent: pa.Array | None) -> pa.Array:

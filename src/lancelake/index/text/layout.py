@@ -67,17 +67,22 @@ def read_layout(folder: SegmentFolder, name: str = METADATA_FILE) -> TextLayout:
     found = file.metadata
     size = found.get(_BLOCK_SIZE, str(BLOCK_DOCS))
     if size != str(BLOCK_DOCS):
-        raise UnsupportedError(f"text index of posting blocks of {size} documents", path=path)
+        raise UnsupportedError(
+            f"text indices with posting blocks of {size} documents are not supported", path=path
+        )
     version = found.get(_FORMAT_VERSION)
     shared = None
     if found.get(_POSITIONS_LAYOUT) is not None:
         if found[_POSITIONS_LAYOUT] != _SHARED_LAYOUT:
-            problem = f"text index with positions in layout {found[_POSITIONS_LAYOUT]!r}"
+            layout = found[_POSITIONS_LAYOUT]
+            problem = f"text indices with the position layout {layout!r} are not supported"
             raise UnsupportedError(problem, path=path)
         shared = _codec(found.get(_POSITIONS_CODEC, ""), path)
     tokens = found.get(TOKEN_SET_FORMAT, ARROW_TOKENS)
     if tokens not in (ARROW_TOKENS, FST_TOKENS):
-        raise UnsupportedError(f"text index with terms in format {tokens!r}", path=path)
+        raise UnsupportedError(
+            f"text indices with the term format {tokens!r} are not supported", path=path
+        )
     text = found.get(PARAMS, "")
     return TextLayout(
         partitions=_partitions(found.get(PARTITIONS, ""), path),
@@ -92,7 +97,7 @@ def _codec(name: str, path: str) -> SharedCodec:
     try:
         return SharedCodec(name)
     except ValueError as error:
-        problem = f"text index with positions in encoding {name!r}"
+        problem = f"text indices are not supported with the position encoding {name!r}"
         raise UnsupportedError(problem, path=path) from error
 
 

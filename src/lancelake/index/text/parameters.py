@@ -71,17 +71,16 @@ class TextParameters:
         _ensure_one_of("language", self.language, LANGUAGES)
         if not 0 < self.min_ngram_length <= self.max_ngram_length:
             raise InvalidRequestError(
-                f"an n-gram of {self.min_ngram_length} to {self.max_ngram_length} characters is "
-                "not possible"
+                f"n-grams cannot have {self.min_ngram_length} to {self.max_ngram_length} characters"
             )
         longest = max(self.max_token_length or 0, self.max_ngram_length)
         if longest > _MAX_LENGTH:
-            raise InvalidRequestError(f"words of {longest} characters are not possible")
+            raise InvalidRequestError(f"words cannot have {longest} characters")
         has_list = self.custom_stop_words is not None or self.language not in _WITHOUT_STOP_WORDS
         if self.remove_stop_words and not has_list:
             raise InvalidRequestError(
                 f"there is no list of stop words for {self.language}",
-                action="Give custom_stop_words, or remove_stop_words=False.",
+                action="Set custom_stop_words, or remove_stop_words=False.",
             )
 
     @staticmethod
@@ -224,7 +223,7 @@ def _ensure_written_layout(values: dict[str, Any]) -> None:
     if layout not in (None, 1, "1", "v1"):
         raise UnsupportedError(
             f"format version {layout!r} of text indices is not written",
-            action="Leave format_version out: all releases read version 1.",
+            action="Omit format_version: all releases read version 1.",
         )
     if granularity not in (None, _ROW):
         raise UnsupportedError("text indices of list elements are not supported")

@@ -191,11 +191,11 @@ class StoredPartition:
             lengths = np.asarray(batch.column(1)).astype(np.int64)
             what = f"index file {self._path}"
             if len(lengths) and int(lengths.max()) > len(self.documents):
-                problem = f"{what} has a list of more documents than there are"
+                problem = f"{what} has a list of more documents than exist"
                 raise CorruptTableError(problem, path=self._path)
             found = postings.decode(batch.column(0), lengths, self._layout.tail, what)
             if len(found.documents) and int(found.documents.max()) >= len(self.documents):
-                problem = f"{what} names documents that there are not"
+                problem = f"{what} refers to documents that do not exist"
                 raise CorruptTableError(problem, path=self._path)
             yield found
 

@@ -113,7 +113,7 @@ def decode(blocks: pa.Array, lengths: I64, tail: str, what: str) -> PostingLists
     begin, sizes, counts = block_bounds(ends)
     buffer, offsets = _bytes_of(blocks)
     if len(offsets) - 1 != len(begin) or not np.array_equal(_list_sizes(blocks), counts):
-        raise CorruptTableError(f"{what} has another number of blocks than its length needs")
+        raise CorruptTableError(f"{what} has a number of blocks that does not match its length")
     total = int(ends[-1]) if len(ends) else 0
     documents, frequencies = np.empty(total, np.uint32), np.empty(total, np.uint32)
     is_full = sizes == BLOCK

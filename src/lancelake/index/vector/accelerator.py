@@ -88,7 +88,7 @@ def accelerator_named(name: object) -> Accelerator:
     if not _is_available(torch, text):
         raise UnsupportedError(
             f"accelerator {text!r} is not available: PyTorch finds no such device",
-            action="Leave out accelerator to build on the CPU.",
+            action="Omit accelerator to build on the CPU.",
         )
     return Accelerator(torch, text)
 

@@ -194,7 +194,7 @@ class SegmentFiles:
             case "RQ":
                 return self._rotated_codes(metric, settings, rows)
             case other:
-                raise UnsupportedError(f"vector indices with {other} codes are not read")
+                raise UnsupportedError(f"vector indices with {other} codes are not supported")
 
     def _rotated_codes(
         self, metric: Metric, settings: dict[str, Any], rows: IndexFileReader
@@ -211,7 +211,9 @@ class SegmentFiles:
         lower, upper = float(bounds["start"]), float(bounds["end"])
         # Distances are squares of differences in single precision.
         if not (abs(lower) <= _LARGEST and abs(upper) <= _LARGEST):
-            raise CorruptTableError(f"codes have the bounds {lower} and {upper}", path=ROWS_FILE)
+            raise CorruptTableError(
+                f"codes have the invalid bounds {lower} and {upper}", path=ROWS_FILE
+            )
         return ScalarCodes(dimension=self._dtype.dimension, metric=metric, lower=lower, upper=upper)
 
     def _product_codes(
@@ -220,7 +222,7 @@ class SegmentFiles:
         # Early releases have codes of one byte only, and do not record it.
         bits, parts = int(settings.get("nbits", 8)), int(settings["num_sub_vectors"])
         if bits not in _BITS:
-            raise UnsupportedError(f"PQ codes of {bits} bits are not read")
+            raise UnsupportedError(f"PQ codes of {bits} bits are not supported")
         # Early releases have the codebook among the settings.
         inline = settings.get("codebook_tensor")
         data = bytes(inline) if inline else rows.buffer_at(int(settings["codebook_position"]))

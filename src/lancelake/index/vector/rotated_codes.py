@@ -276,9 +276,9 @@ def rotated_codes(
     bits = int(settings["num_bits"])
     estimator = settings.get("query_estimator", _OF_RESIDUALS)
     if bits not in _KNOWN_BITS or estimator not in (_OF_QUERIES, _OF_RESIDUALS):
-        raise UnsupportedError(f"RQ codes of {bits} bits for {estimator} are not read")
+        raise UnsupportedError(f"RQ codes of {bits} bits for {estimator} are not supported")
     if bits > 1 and estimator == _OF_RESIDUALS:
-        raise UnsupportedError(f"RQ codes of {bits} bits for residuals are not read")
+        raise UnsupportedError(f"RQ codes of {bits} bits for residuals are not supported")
     if matrix is None:
         rotation = rotation_of_signs(bytes(settings["fast_rotation_signs"]), dimension)
     else:

@@ -63,7 +63,7 @@ def text_options(
     kind = index_type if isinstance(index_type, str) else index_type.index_type
     if given and kind_name(kind) != TEXT_KIND:
         raise InvalidRequestError(
-            "format_version and document_granularity are of full-text indices"
+            "format_version and document_granularity are parameters of full-text indices"
         )
     return given
 

@@ -108,7 +108,7 @@ class DatasetIndices(GuardedDataset):
             unique = _IDS.uuid4()
         if fragment_ids is None or unique is None or request.kind.upper() not in PARTED_KINDS:
             raise InvalidRequestError(
-                f"{request.kind.upper()} is built of single fragments by "
+                f"{request.kind.upper()} is built for single fragments by "
                 "create_index_uncommitted(..., fragment_ids=...)"
             )
         part = of_fragments(request, fragment_ids)

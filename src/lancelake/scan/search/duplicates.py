@@ -167,7 +167,9 @@ def _rows(snapshot: Snapshot, source: VectorSource, number: int) -> _Rows:
 def _only_index(snapshot: Snapshot, path: str) -> SearchedIndex:
     column = VectorColumn.of(snapshot, path)
     if column.type.is_multi:
-        raise UnsupportedError(f"column {path!r} has multivectors, of which no pairs are found")
+        raise UnsupportedError(
+            f"column {path!r} has multivectors, whose duplicates cannot be searched"
+        )
     found = vector_indices(snapshot, path, column.field_id)
     if len(found) != 1:
         names = ", ".join(repr(index.name) for index in found) or "none"

@@ -43,7 +43,9 @@ class VectorColumn:
         found = VectorType.of(indexed_type(field))
         if found is None:
             shown = public_field(field).type
-            raise ColumnTypeError(f"column {path!r} has no vectors but {shown}", column=path)
+            raise ColumnTypeError(
+                f"column {path!r} has no vectors: its type is {shown}", column=path
+            )
         return VectorColumn(snapshot=snapshot, path=path, field_id=FieldId(field.id), type=found)
 
     @property

@@ -184,7 +184,7 @@ def _attach(gateway: Gateway, name: str, root: str) -> None:
     try:
         take_session_catalog(gateway, SessionLanceTables(gateway, root))
     except UnsupportedError as error:
-        text = f"Lance tables of the session catalog are read and appended to only: {error}"
+        text = f"Lance tables of the session catalog can only be read and appended to: {error}"
         warnings.warn(text, stacklevel=3)
     try:
         take_optimizer_rules(gateway)

@@ -214,7 +214,7 @@ def _ensure_routed(rows: pa.Table, shape: RowShape, spec: RegionSpec) -> None:
     values = rows.column(field.name).combine_chunks().cast(stored)
     own = bucket_hash.buckets(values, spec.buckets)
     if not np.array_equal(own, rows.column(_BUCKET).to_numpy()):
-        raise InternalError(f"Spark has other buckets of column {field.name} than the table")
+        raise InternalError(f"Spark computed other buckets of column {field.name} than the table")
 
 
 def _partitioned(rows: DataFrame, base: Snapshot, spec: RegionSpec) -> DataFrame:

@@ -129,7 +129,7 @@ def planned(
         elif options.index_names is None:
             skipped.append(name)
         else:
-            problem = f"index {name!r} is of a kind that is not brought up to date here"
+            problem = f"index {name!r} cannot be updated: its kind is not supported"
             raise UnsupportedError(problem, table=base.location.uri, index=name)
     if not any(work.left for work in found) and _forgets_moves(base, options, skipped):
         found = [replace(work, has_old_addresses=_stores_moved_rows(work)) for work in found]

@@ -86,7 +86,10 @@ def _target(base: Snapshot, column: str, segments: Sequence[IndexMetadata]) -> I
 def _stored(base: Snapshot, entry: IndexMetadata) -> StoredSegment:
     found = StoredIndices(base).segment(entry)
     if found is None:
-        problem = f"segment {entry.uuid} is of an unknown kind, or does not say what it covers"
+        problem = (
+            f"segment {entry.uuid} is of an unknown kind, or does not record which fragments it "
+            "covers"
+        )
         raise InvalidRequestError(problem, table=base.location.uri)
     return found
 
@@ -123,8 +126,8 @@ def _replaced(
             replaced.append(entry)
         elif covered & new:
             problem = (
-                f"a segment of index {name!r} covers fragments {sorted(covered - new)} beside "
-                "those of the new segments"
+                f"a segment of index {name!r} covers fragments {sorted(covered - new)} in "
+                "addition to those of the new segments"
             )
             raise InvalidRequestError(problem, table=base.location.uri)
     return tuple(replaced)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lancelake.commit.quarantine import set_aside
+from lancelake.commit.quarantine import quarantine
 from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import open_line
 from lancelake.errors import (
@@ -71,7 +71,7 @@ def restore_healthy(healthy: HealthyVersion, choices: CommitChoices = DEFAULT_CH
     _ensure_untagged(healthy)
     line = open_line(healthy.target.location)
     for name in healthy.unreadable:
-        set_aside(line, name)
+        quarantine(line, name)
     return restore(healthy.target, choices)
 
 

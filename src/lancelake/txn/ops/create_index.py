@@ -43,7 +43,7 @@ def conflicts(op: ops.CreateIndex, theirs: ops.Operation, context: Context) -> V
             return Retryable("an indexed column was replaced") if shared else OK
         case ops.UpdateMemWalState():
             writes_mem_wal = any(i.name == MEM_WAL for i in op.new_indices)
-            return REBASE if writes_mem_wal else Incompatible("the MemWAL moved on")
+            return REBASE if writes_mem_wal else Incompatible("the state of the MemWAL changed")
         case ops.Merge() | ops.Project() | ops.Update():
             return _on_current_columns(op, context)
         case ops.Overwrite() | ops.Restore():

@@ -58,7 +58,7 @@ def conflicts(op: ops.DataReplacement, theirs: ops.Operation, context: Context) 
         case ops.Overwrite() | ops.Restore():
             return Incompatible("the table was replaced")
         case ops.UnknownOperation() | ops.UpdateMemWalState():
-            return Incompatible("not known to go with replaced data")
+            return Incompatible("it may conflict with replaced data")
         case (
             ops.Append()
             | ops.Clone()

@@ -43,7 +43,7 @@ def conflicts(op: ops.Delete, theirs: ops.Operation, context: Context) -> Verdic
         case ops.Overwrite() | ops.Restore():
             return Incompatible("the table was replaced")
         case ops.UpdateMemWalState():
-            return Incompatible("the MemWAL moved on")
+            return Incompatible("the state of the MemWAL changed")
         case ops.UnknownOperation():
             return Incompatible("an operation of a newer release")
         case (

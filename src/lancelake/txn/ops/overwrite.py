@@ -56,7 +56,7 @@ def conflicts(op: ops.Overwrite, theirs: ops.Operation, context: Context) -> Ver
         case ops.UpdateConfig():
             return _same_config(op, theirs) or OK
         case ops.UpdateMemWalState():
-            return Incompatible("the MemWAL moved on")
+            return Incompatible("the state of the MemWAL changed")
         case ops.UnknownOperation():
             return Incompatible("an operation of a newer release")
         case (

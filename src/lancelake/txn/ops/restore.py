@@ -37,7 +37,7 @@ def conflicts(op: ops.Restore, theirs: ops.Operation, context: Context) -> Verdi
             touched = overlap.touches_schema(theirs)
             return Incompatible("metadata of the schema changed") if touched else OK
         case ops.UpdateMemWalState():
-            return Incompatible("the MemWAL moved on")
+            return Incompatible("the state of the MemWAL changed")
         case ops.UnknownOperation():
             return Incompatible("an operation of a newer release")
         case (

@@ -100,7 +100,9 @@ def _keeps_together(op: ops.Rewrite, indices: tuple[IndexMetadata, ...]) -> Verd
         for group in op.groups:
             old = {fragment.id for fragment in group.old_fragments}
             if not index.is_system and covered & old and old - covered:
-                return Retryable(f"index {index.name!r} covers only some of what becomes one")
+                return Retryable(
+                    f"index {index.name!r} covers only some fragments that are rewritten together"
+                )
     return OK
 
 

@@ -67,7 +67,7 @@ def test_a_vector_at_the_center_has_its_distance() -> None:
     ],
 )
 def test_unknown_layouts_are_refused(settings: dict[str, object]) -> None:
-    with pytest.raises(UnsupportedError, match="are not read"):
+    with pytest.raises(UnsupportedError, match="are not supported"):
         rotated_codes(Metric.L2, DIMENSION, {"fast_rotation_signs": bytes(32), **settings})
 
 

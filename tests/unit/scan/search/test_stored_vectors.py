@@ -48,7 +48,7 @@ def test_a_deleted_row_is_refused(tmp_path: Path) -> None:
 
 def test_a_column_without_vectors_is_refused(tmp_path: Path) -> None:
     source = open_source(write_articles(tmp_path / "t.lance").uri)
-    with pytest.raises(ColumnTypeError, match="'text' has no vectors but string"):
+    with pytest.raises(ColumnTypeError, match="'text' has no vectors: its type is string"):
         VectorColumn.of(source, "text")
 
 

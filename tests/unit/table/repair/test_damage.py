@@ -218,7 +218,7 @@ def test_a_manifest_that_cannot_be_read_is_kept_aside(table: Path) -> None:
     assert (table / "_damaged" / before.name).read_bytes() == content
 
 
-def test_a_tagged_version_is_not_set_aside(sound: Path, table: Path) -> None:
+def test_a_tagged_version_is_not_quarantined(sound: Path, table: Path) -> None:
     lance.dataset(str(table)).tags.create("newest", 5)
     BY_NAME["cut_the_manifest"](table)
     with pytest.raises(LanceTableError, match="tag newest"):
