@@ -61,7 +61,7 @@ class Collected:
 def collect_garbage(
     base: Snapshot,
     *,
-    older_than: timedelta = DAY,
+    older_than: timedelta | None = None,
     abandoned_after: timedelta = _WEEK,
     dry_run: bool = False,
     surroundings: Surroundings = SYSTEM,
@@ -69,14 +69,15 @@ def collect_garbage(
 ) -> Collected:
     """Remove generations that were merged before a time, and WAL entries that were flushed.
 
-    Reads of a version that was replaced longer than `older_than` ago fail at other freshness
-    levels than that of the base. Files that a stopped process left, old manifests and entries that
-    stop replaced writers are kept for `abandoned_after`. Regions of a MemWAL that an overwrite or a
-    restore has ended are retired if they are not yet. Writers and merges may run meanwhile. The
-    manifests and the WAL are in the table's own store unless another is given.
+    Reads of a version that was replaced longer than `older_than` ago, by default a day, fail at
+    other freshness levels than that of the base. Files that a stopped process left, old manifests
+    and entries that stop replaced writers are kept for `abandoned_after`. Regions of a MemWAL that
+    an overwrite or a restore has ended are retired if they are not yet. Writers and merges may run
+    meanwhile. The manifests and the WAL are in the table's own store unless another is given.
     """
     now = surroundings.clock.now_ns()
-    ages = Ages(before_ns=now - _ns(older_than), abandoned_ns=now - _ns(abandoned_after))
+    age = DAY if older_than is None else older_than
+    ages = Ages(before_ns=now - _ns(age), abandoned_ns=now - _ns(abandoned_after))
     newest = open_snapshot(base.location, Latest(), main=base.main_location)
     merged = _merged_before(newest, ages.before_ns)
     if not dry_run and not has_mem_wal(newest) and was_replaced(newest):

@@ -93,7 +93,6 @@ def cleanup(
         older_than=None if older_than is None else age(older_than, "'--older-than'"),
         retain_versions=retain,
         delete_unverified=delete_unverified,
-        error_if_tagged_old_versions=False,
         delete_rate_limit=rate_limit,
         clean_referenced_branches=branches,
     )

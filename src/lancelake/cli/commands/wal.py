@@ -31,7 +31,7 @@ from lancelake.cli.row_view import print_stream
 from lancelake.cli.tables import Listing, TextColumn, right
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.arrow_schema import public_schema
-from lancelake.memwal.collect import DAY, Collected, collect_garbage
+from lancelake.memwal.collect import Collected, collect_garbage
 from lancelake.memwal.merge import MergedRegions, merge_generations
 from lancelake.memwal.region_files import list_regions
 from lancelake.memwal.setup import set_up
@@ -177,7 +177,7 @@ def collect_command(
 ) -> None:
     """Remove merged generations, and log entries that are flushed."""
     base = open_head(location(uri, options), branch)
-    limit = DAY if older_than is None else age(older_than, "'--older-than'")
+    limit = None if older_than is None else age(older_than, "'--older-than'")
     done = collect_garbage(base, older_than=limit, dry_run=dry_run)
     report(output, _collect_body(base, done), _collect_rows(base, done))
 

@@ -126,13 +126,6 @@ def _time_text(time_ns: int | None) -> str | None:
     return datetime.fromtimestamp(time_ns // 10**9, UTC).isoformat()
 
 
-def cleanup_policy(age: timedelta | None, retain_versions: int | None = None) -> CleanupPolicy:
-    """Return the policy for an age and a number of versions; tagged versions are retained."""
-    return CleanupPolicy(
-        older_than=age, retain_versions=retain_versions, error_if_tagged_old_versions=False
-    )
-
-
 def optimize_table(spark: SparkSession, base: Snapshot, *, dry_run: bool) -> ResultRow:
     """Compact and clean up if worthwhile, according to the table's config."""
     with described(spark, f"optimize {base.location.uri}"):

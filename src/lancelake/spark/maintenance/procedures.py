@@ -11,6 +11,7 @@ from lancelake.spark.catalog.result_rows import FLAG, TEXT, WHOLE, ResultRow
 from lancelake.spark.maintenance import index_jobs, jobs
 from lancelake.spark.maintenance.jobs import CompactionRequest
 from lancelake.spark.options.table_options import TableOptions, open_version
+from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.index.request import IndexRequest
 from lancelake.table.repair.options import RepairOptions
 
@@ -28,7 +29,7 @@ def _compact(spark: SparkSession, table: TableOptions, given: Arguments) -> Resu
 def _cleanup(spark: SparkSession, table: TableOptions, given: Arguments) -> ResultRow:
     older = given["older_than"]
     age = None if older is None else jobs.age_of(older)
-    policy = jobs.cleanup_policy(age, given["retain_versions"])
+    policy = CleanupPolicy(older_than=age, retain_versions=given["retain_versions"])
     return jobs.clean_table(spark, open_version(table), policy, dry_run=given["dry_run"])
 
 

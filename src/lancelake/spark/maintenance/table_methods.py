@@ -11,6 +11,7 @@ from lancelake.scan.request import Ordering
 from lancelake.spark.maintenance import jobs
 from lancelake.spark.maintenance.jobs import CompactionRequest
 from lancelake.spark.maintenance.table_access import TableAccess
+from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.history import summarize
 from lancelake.table.repair.options import RepairOptions
 from lancelake.table.version_delta import live_rows
@@ -120,7 +121,7 @@ class TableMaintenance(TableAccess):
             1
         """
         age = None if retentionHours is None else timedelta(hours=retentionHours)
-        policy = jobs.cleanup_policy(age)
+        policy = CleanupPolicy(older_than=age)
         done = jobs.clean_table(self._spark, self.snapshot(), policy, dry_run=dryRun)
         return self._answered([done], jobs.CLEANED)
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from lancelake.commit.snapshot import Snapshot
 from lancelake.engine import wire
 from lancelake.engine.port import Job
-from lancelake.memwal.collect import DAY, collect_garbage
+from lancelake.memwal.collect import collect_garbage
 from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.setup import set_up
 from lancelake.memwal.status import wal_status
@@ -103,8 +103,7 @@ def wal_status_rows(base: Snapshot) -> list[ResultRow]:
 
 def collect_table_wal(base: Snapshot, age: timedelta | None, *, dry_run: bool) -> list[ResultRow]:
     """Remove merged generations and flushed WAL entries; a row for each region."""
-    older = DAY if age is None else age
-    done = collect_garbage(base, older_than=older, dry_run=dry_run)
+    done = collect_garbage(base, older_than=age, dry_run=dry_run)
     return [
         {
             "region": str(region.region),

@@ -44,7 +44,6 @@ def policy_of(config: Mapping[str, str]) -> CleanupPolicy:
     return CleanupPolicy(
         older_than=None if age is None else _age(age),
         retain_versions=max(_ALWAYS_KEPT, _number(config, RETAIN_VERSIONS, least=1) or 0),
-        error_if_tagged_old_versions=False,
         delete_rate_limit=_number(config, RATE_LIMIT, least=1),
         clean_referenced_branches=_truth(config, REFERENCED_BRANCHES),
     )

@@ -33,8 +33,10 @@ class CleanupPolicy:
     delete_unverified: bool = False
     """Remove unreferenced files of any age; only safe without concurrent writers."""
 
-    error_if_tagged_old_versions: bool = True
-    """Raise an error if a tag retains a version that would otherwise be removed."""
+    error_if_tagged_old_versions: bool = False
+    """Raise an error if a tag retains a version that would otherwise be removed, as pylance does by
+    default.
+    """
 
     delete_rate_limit: int | None = None
     """Maximum number of files deleted per second."""

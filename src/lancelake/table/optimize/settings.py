@@ -21,7 +21,7 @@ _FEW_VERSIONS = 20
 
 
 def _careful() -> CleanupPolicy:
-    return CleanupPolicy(older_than=DEFAULT_AGE, error_if_tagged_old_versions=False)
+    return CleanupPolicy(older_than=DEFAULT_AGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

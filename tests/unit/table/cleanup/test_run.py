@@ -77,10 +77,10 @@ def test_versions_from_the_open_one_on_stay(root: Path) -> None:
     assert versions(root) == [3, 4]
 
 
-def test_a_tagged_version_is_an_error_unless_said_otherwise(root: Path) -> None:
+def test_a_tagged_version_is_an_error_on_request(root: Path) -> None:
     lance.dataset(root).tags.create("t", 2)
     with pytest.raises(InvalidRequestError, match=r'1 tagged version\(s\) .* \{"t": 2\}'):
-        clean(root, CleanupPolicy(retain_versions=1))
+        clean(root, CleanupPolicy(retain_versions=1, error_if_tagged_old_versions=True))
     assert versions(root) == [1, 2, 3, 4]
     clean(root)
     assert versions(root) == [2, 4]
