@@ -9,12 +9,12 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.pylance import query, vector
-from lancelake.pylance._dataset.optimizing import DatasetOptimizer
-from lancelake.pylance._dataset.refs import Branches, Tags
-from lancelake.pylance._dataset.scanning import serialize_row_addrs
-from lancelake.pylance._dataset.sql import SqlQuery, SqlQueryBuilder
-from lancelake.pylance._dataset.wal import TableWal
-from lancelake.pylance._dataset.wal_writer import WalWriter
+from lancelake.pylance._dataset.maintenance.optimizing import DatasetOptimizer
+from lancelake.pylance._dataset.mem_wal.wal import TableWal
+from lancelake.pylance._dataset.mem_wal.wal_writer import WalWriter
+from lancelake.pylance._dataset.scanning.scan_methods import serialize_row_addrs
+from lancelake.pylance._dataset.scanning.sql import SqlQuery, SqlQueryBuilder
+from lancelake.pylance._dataset.versions.refs import Branches, Tags
 from tests.docs.examples import (
     arguments_of,
     embedded_names,

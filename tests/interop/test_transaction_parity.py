@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from lancelake.format import manifest_codec, names, transaction
-from lancelake.pylance._dataset.transaction import Transaction, from_transaction, to_transaction
+from lancelake.pylance._dataset.writing.transaction import (
+    Transaction,
+    from_transaction,
+    to_transaction,
+)
 from tests.interop import plain_values
 from tests.interop.plain_values import plain, printed
 from tests.support.official import Official

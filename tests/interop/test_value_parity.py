@@ -12,7 +12,7 @@ import pytest
 
 from lancelake.format import index_meta, manifest_codec, names
 from lancelake.format.manifest_codec import ManifestFile
-from lancelake.pylance._dataset.index_values import describe, inform
+from lancelake.pylance._dataset.indices.index_values import describe, inform
 from lancelake.pylance._values.fragment_metadata import FragmentMetadata, from_fragment
 from lancelake.pylance.schema import LanceSchema, json_to_schema, schema_to_json
 from tests.interop import plain_values

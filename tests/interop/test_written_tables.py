@@ -13,7 +13,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import UnsupportedError
 from lancelake.pylance import LanceOperation
-from lancelake.pylance._dataset.writing import write_fragments
+from lancelake.pylance._dataset.writing.write import write_fragments
 from lancelake.storage.location import Location
 from lancelake.table.check import Severity, check
 from tests.support.compare import assert_same_rows, assert_same_table

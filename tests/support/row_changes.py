@@ -19,7 +19,7 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.operations import Delete, Update
 from lancelake.pylance import LanceDataset, dataset
-from lancelake.pylance._dataset.writing import write_fragments
+from lancelake.pylance._dataset.writing.write import write_fragments
 from lancelake.pylance._values.fragment_metadata import to_fragment
 from lancelake.table.publish import CommitChoices, new_transaction, publish
 

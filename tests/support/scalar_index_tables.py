@@ -28,7 +28,7 @@ from lancelake.index.kind import (
 )
 from lancelake.index.registry import kind_of, kind_of_files
 from lancelake.index.scalar.btree.kind import BTREE
-from lancelake.pylance._dataset.index_values import Index, IndexFile, from_index
+from lancelake.pylance._dataset.indices.index_values import Index, IndexFile, from_index
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
 from tests.support.index_segments import build_input, truths

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from lancelake.memwal import follow_commits
-from lancelake.pylance._dataset.base_path import DatasetBasePath
-from lancelake.pylance._dataset.cleaning import (
+from lancelake.pylance._dataset.arguments.base_path import DatasetBasePath
+from lancelake.pylance._dataset.description.stats import DataStatistics, FieldStatistics
+from lancelake.pylance._dataset.indices.index_values import Index, IndexFile
+from lancelake.pylance._dataset.maintenance.cleaning import (
     CleanupCandidateFile,
     CleanupExplanation,
     CleanupReferencedBranch,
     CleanupStats,
 )
-from lancelake.pylance._dataset.index_values import Index, IndexFile
-from lancelake.pylance._dataset.lance_operation import LanceOperation
-from lancelake.pylance._dataset.merge import MergeInsertBuilder
-from lancelake.pylance._dataset.scan_statistics import ScanStatistics
-from lancelake.pylance._dataset.scanner import LanceScanner
-from lancelake.pylance._dataset.session import Session
-from lancelake.pylance._dataset.stats import DataStatistics, FieldStatistics
-from lancelake.pylance._dataset.transaction import Transaction
+from lancelake.pylance._dataset.rows.merge import MergeInsertBuilder
+from lancelake.pylance._dataset.scanning.scan_statistics import ScanStatistics
+from lancelake.pylance._dataset.scanning.scanner import LanceScanner
+from lancelake.pylance._dataset.state.session import Session
+from lancelake.pylance._dataset.writing.lance_operation import LanceOperation
+from lancelake.pylance._dataset.writing.transaction import Transaction
 from lancelake.pylance._open import dataset
 from lancelake.pylance._values.counters import bytes_read_counter, iops_counter
 from lancelake.pylance._values.ordering import ColumnOrdering

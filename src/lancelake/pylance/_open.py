@@ -10,12 +10,13 @@ from typing import Any
 
 from lancelake.commit.locked import CommitLock
 from lancelake.errors import UnsupportedError, naming
-from lancelake.pylance._dataset.namespace_tables import find_table
-from lancelake.pylance._dataset.reference import VersionLike
-from lancelake.pylance._dataset.session import Session, locate
-from lancelake.pylance._dataset.times import to_datetime
-from lancelake.pylance._dataset.uris import uri_of
-from lancelake.pylance._dataset.writing import commit_lock_of, ensure_openable
+from lancelake.pylance._dataset.arguments.namespace_tables import find_table
+from lancelake.pylance._dataset.arguments.offered_options import ensure_openable
+from lancelake.pylance._dataset.arguments.reference import VersionLike
+from lancelake.pylance._dataset.arguments.times import to_datetime
+from lancelake.pylance._dataset.arguments.uris import uri_of
+from lancelake.pylance._dataset.state.guarded import commit_lock_of
+from lancelake.pylance._dataset.state.session import Session, locate
 from lancelake.pylance.dataset import LanceDataset
 from lancelake.table.open import open_snapshot, time_reference
 

@@ -15,37 +15,9 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FragmentId
 from lancelake.format.transaction import COMMIT_MESSAGE as LANCE_COMMIT_MESSAGE_KEY
-from lancelake.pylance._dataset.arrow_classes import ArrowDataset
-from lancelake.pylance._dataset.arrow_methods import ArrowMethods
-from lancelake.pylance._dataset.base_path import DatasetBasePath
-from lancelake.pylance._dataset.change_feed import DatasetDelta, DatasetHistory
-from lancelake.pylance._dataset.changing import BulkCommitResult, DatasetChanges
-from lancelake.pylance._dataset.cleaning import CleanupExplanation, CleanupStats, DatasetCleanup
-from lancelake.pylance._dataset.cloning import DatasetClones
-from lancelake.pylance._dataset.columns import AlterColumn, DatasetColumns
-from lancelake.pylance._dataset.external_blobs import rows_with_blobs
-from lancelake.pylance._dataset.facts import DatasetFacts
-from lancelake.pylance._dataset.file_tables import DatasetFiles
-from lancelake.pylance._dataset.guarded import lock_of
-from lancelake.pylance._dataset.index_segments import DatasetIndexSegments
-from lancelake.pylance._dataset.index_values import (
-    Index,
-    IndexConfig,
-    IndexDescription,
-    IndexFile,
-    IndexInformation,
-    SupportedDistributedIndices,
-)
-from lancelake.pylance._dataset.indexing import DatasetIndices
-from lancelake.pylance._dataset.io_stats import DatasetIo, IOStats
-from lancelake.pylance._dataset.lance_operation import LanceOperation
-from lancelake.pylance._dataset.mem_wal_methods import DatasetMemWal
-from lancelake.pylance._dataset.merge import MergeInsertBuilder, MergeStats
-from lancelake.pylance._dataset.metadata import DatasetMetadata
-from lancelake.pylance._dataset.namespace_tables import find_table
-from lancelake.pylance._dataset.notebook import dataset_html
-from lancelake.pylance._dataset.optimizing import DatasetMaintenance, DatasetOptimizer
-from lancelake.pylance._dataset.options import (
+from lancelake.pylance._dataset.arguments.base_path import DatasetBasePath
+from lancelake.pylance._dataset.arguments.namespace_tables import find_table
+from lancelake.pylance._dataset.arguments.options import (
     NOT_WRITE_OPTIONS,
     ExternalBlobMode,
     InvalidText,
@@ -53,30 +25,62 @@ from lancelake.pylance._dataset.options import (
     UncommittedOptions,
     WriteMode,
 )
-from lancelake.pylance._dataset.reading import DatasetReads
-from lancelake.pylance._dataset.refs import Branch, Branches, Tag, Tags
-from lancelake.pylance._dataset.rows import DatasetRows, DeleteResult, UpdateResult
-from lancelake.pylance._dataset.sampling import DatasetSamples
-from lancelake.pylance._dataset.scan_statistics import ScanStatistics
-from lancelake.pylance._dataset.scanner import LanceScanner
-from lancelake.pylance._dataset.scanner_builder import ScannerBuilder
-from lancelake.pylance._dataset.scanning import serialize_row_addrs
-from lancelake.pylance._dataset.searching import DatasetSearch
-from lancelake.pylance._dataset.session import Session, locate
-from lancelake.pylance._dataset.sql import SqlQuery, SqlQueryBuilder
-from lancelake.pylance._dataset.stats import (
+from lancelake.pylance._dataset.arguments.uris import uri_of
+from lancelake.pylance._dataset.description.facts import DatasetFacts
+from lancelake.pylance._dataset.description.file_tables import DatasetFiles
+from lancelake.pylance._dataset.description.stats import (
     DatasetStats,
     DataStatistics,
     FieldStatistics,
     LanceStats,
 )
-from lancelake.pylance._dataset.transaction import Transaction
-from lancelake.pylance._dataset.uris import uri_of
-from lancelake.pylance._dataset.vector_index_reader import VectorIndexReader
-from lancelake.pylance._dataset.vector_models import DatasetVectorModels
-from lancelake.pylance._dataset.version_values import Version, VersionRef
-from lancelake.pylance._dataset.versions import DatasetVersions
-from lancelake.pylance._dataset.writing import (
+from lancelake.pylance._dataset.indices.index_segments import DatasetIndexSegments
+from lancelake.pylance._dataset.indices.index_values import (
+    Index,
+    IndexConfig,
+    IndexDescription,
+    IndexFile,
+    IndexInformation,
+    SupportedDistributedIndices,
+)
+from lancelake.pylance._dataset.indices.indexing import DatasetIndices
+from lancelake.pylance._dataset.indices.vector_index_reader import VectorIndexReader
+from lancelake.pylance._dataset.indices.vector_models import DatasetVectorModels
+from lancelake.pylance._dataset.maintenance.cleaning import (
+    CleanupExplanation,
+    CleanupStats,
+    DatasetCleanup,
+)
+from lancelake.pylance._dataset.maintenance.metadata import DatasetMetadata
+from lancelake.pylance._dataset.maintenance.optimizing import DatasetMaintenance, DatasetOptimizer
+from lancelake.pylance._dataset.mem_wal.mem_wal_methods import DatasetMemWal
+from lancelake.pylance._dataset.rows.columns import AlterColumn, DatasetColumns
+from lancelake.pylance._dataset.rows.merge import MergeInsertBuilder, MergeStats
+from lancelake.pylance._dataset.rows.row_methods import DatasetRows, DeleteResult, UpdateResult
+from lancelake.pylance._dataset.scanning.arrow_classes import ArrowDataset
+from lancelake.pylance._dataset.scanning.arrow_methods import ArrowMethods
+from lancelake.pylance._dataset.scanning.reading import DatasetReads
+from lancelake.pylance._dataset.scanning.sampling import DatasetSamples
+from lancelake.pylance._dataset.scanning.scan_methods import serialize_row_addrs
+from lancelake.pylance._dataset.scanning.scan_statistics import ScanStatistics
+from lancelake.pylance._dataset.scanning.scanner import LanceScanner
+from lancelake.pylance._dataset.scanning.scanner_builder import ScannerBuilder
+from lancelake.pylance._dataset.scanning.searching import DatasetSearch
+from lancelake.pylance._dataset.scanning.sql import SqlQuery, SqlQueryBuilder
+from lancelake.pylance._dataset.state.guarded import lock_of
+from lancelake.pylance._dataset.state.io_stats import DatasetIo, IOStats
+from lancelake.pylance._dataset.state.notebook import dataset_html
+from lancelake.pylance._dataset.state.session import Session, locate
+from lancelake.pylance._dataset.versions.change_feed import DatasetDelta, DatasetHistory
+from lancelake.pylance._dataset.versions.cloning import DatasetClones
+from lancelake.pylance._dataset.versions.refs import Branch, Branches, Tag, Tags
+from lancelake.pylance._dataset.versions.version_methods import DatasetVersions
+from lancelake.pylance._dataset.versions.version_values import Version, VersionRef
+from lancelake.pylance._dataset.writing.changing import BulkCommitResult, DatasetChanges
+from lancelake.pylance._dataset.writing.external_blobs import rows_with_blobs
+from lancelake.pylance._dataset.writing.lance_operation import LanceOperation
+from lancelake.pylance._dataset.writing.transaction import Transaction
+from lancelake.pylance._dataset.writing.write import (
     AutoCleanupConfig,
     write_options,
     write_rows,

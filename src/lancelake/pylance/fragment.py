@@ -16,15 +16,19 @@ from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
-from lancelake.pylance._dataset.arrow_classes import ArrowFragment
-from lancelake.pylance._dataset.columns import FragmentColumns
-from lancelake.pylance._dataset.fragment_deletes import FragmentDeletes
-from lancelake.pylance._dataset.namespace_tables import find_table
-from lancelake.pylance._dataset.notebook import fragment_html
-from lancelake.pylance._dataset.options import FragmentOptions, WriteMode
-from lancelake.pylance._dataset.scan_arguments import Columns, request_columns, row_numbers
-from lancelake.pylance._dataset.session import Session, locate
-from lancelake.pylance._dataset.writing import write_fragment, write_fragments, write_options
+from lancelake.pylance._dataset.arguments.namespace_tables import find_table
+from lancelake.pylance._dataset.arguments.options import FragmentOptions, WriteMode
+from lancelake.pylance._dataset.arguments.scan_arguments import (
+    Columns,
+    request_columns,
+    row_numbers,
+)
+from lancelake.pylance._dataset.rows.columns import FragmentColumns
+from lancelake.pylance._dataset.rows.fragment_deletes import FragmentDeletes
+from lancelake.pylance._dataset.scanning.arrow_classes import ArrowFragment
+from lancelake.pylance._dataset.state.notebook import fragment_html
+from lancelake.pylance._dataset.state.session import Session, locate
+from lancelake.pylance._dataset.writing.write import write_fragment, write_fragments, write_options
 from lancelake.pylance._values.fragment_metadata import (
     DataFile,
     DeletionFile,

@@ -1,8 +1,8 @@
 """Names that programs import from pylance's compiled module, `lance.lance`."""
 
-from lancelake.pylance._dataset.facts import manifest_needs_migration
-from lancelake.pylance._dataset.scan_statistics import ScanStatistics
-from lancelake.pylance._dataset.session import Session
+from lancelake.pylance._dataset.description.facts import manifest_needs_migration
+from lancelake.pylance._dataset.scanning.scan_statistics import ScanStatistics
+from lancelake.pylance._dataset.state.session import Session
 from lancelake.pylance._values.bitmap import Bitmap
 from lancelake.pylance._values.counters import bytes_read_counter, iops_counter
 from lancelake.pylance.optimize import (

@@ -9,7 +9,7 @@ import pyarrow as pa
 from lancelake.errors import InvalidRequestError
 from lancelake.format.memwal import bucket_hash
 from lancelake.format.memwal.region_spec import Bucketed, ByValue, Unsharded
-from lancelake.pylance._dataset.lsm import (
+from lancelake.pylance._dataset.mem_wal.lsm import (
     ExecutionPlan,
     LsmPointLookupPlanner,
     LsmScanner,

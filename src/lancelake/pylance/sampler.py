@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 import pyarrow as pa
 
 from lancelake.clock import Ids, SystemIds
-from lancelake.pylance._dataset.scan_arguments import Columns
+from lancelake.pylance._dataset.arguments.scan_arguments import Columns
 from lancelake.pylance.dataset import LanceDataset
 from lancelake.pylance.fragment import LanceFragment
 

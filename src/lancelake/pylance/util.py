@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lancelake.index.vector.settings import partition_count
-from lancelake.pylance._dataset.times import to_datetime
+from lancelake.pylance._dataset.arguments.times import to_datetime
 from lancelake.pylance._values.kmeans import KMeans
 
 __all__ = ["KMeans", "sanitize_ts", "td_to_micros", "validate_vector_index"]

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from lancelake.clock import SystemIds
 from lancelake.errors import ColumnTypeError, InvalidRequestError, UnknownDataError
-from lancelake.pylance._dataset.indices_builder import IndicesBuilder
-from lancelake.pylance._dataset.vector_arguments import floats
+from lancelake.pylance._dataset.indices.indices_builder import IndicesBuilder
+from lancelake.pylance._dataset.indices.vector_arguments import floats
 from lancelake.pylance._values.vector_models import vector_lists
 from lancelake.scan.search.duplicates import (
     clusters,

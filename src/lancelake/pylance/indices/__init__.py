@@ -2,13 +2,13 @@
 
 from enum import StrEnum
 
-from lancelake.pylance._dataset.index_values import (
+from lancelake.pylance._dataset.indices.index_values import (
     IndexConfig,
     IndexDescription,
     IndexSegmentDescription,
     SupportedDistributedIndices,
 )
-from lancelake.pylance._dataset.indices_builder import IndicesBuilder
+from lancelake.pylance._dataset.indices.indices_builder import IndicesBuilder
 from lancelake.pylance._values.vector_models import IvfModel, PqModel
 
 __all__ = [

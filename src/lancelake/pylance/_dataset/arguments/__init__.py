@@ -1,0 +1,1 @@
+"""Arguments of dataset methods, checked and converted, and the errors for invalid ones."""

@@ -1,0 +1,1 @@
+"""Properties, statistics and files of the open version."""

@@ -1,0 +1,1 @@
+"""Dataset methods and values of scalar, text and vector indices."""

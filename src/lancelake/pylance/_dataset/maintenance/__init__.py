@@ -1,0 +1,1 @@
+"""Dataset methods for compaction, cleanup, config and metadata."""

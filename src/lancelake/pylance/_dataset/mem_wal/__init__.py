@@ -1,0 +1,1 @@
+"""Dataset methods and values of the MemWAL."""

@@ -1,0 +1,1 @@
+"""Dataset and fragment methods that change rows and columns."""

@@ -1,0 +1,1 @@
+"""Dataset and fragment methods that scan, search, count and take rows."""

@@ -1,0 +1,53 @@
+"""Scan options that search for rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+from lancelake.pylance._dataset.scanning.nearest import nearest_request
+from lancelake.scan.request import ScanRequest
+
+
+class VectorSearchOptions:
+    """Methods of a scan builder that search for vectors."""
+
+    _has_k = True
+
+    def _with(self, **changes: Any) -> Self:
+        raise NotImplementedError
+
+    def nearest(
+        self,
+        column: str,
+        q: Any,
+        k: int | None = None,
+        metric: str | None = None,
+        nprobes: int | None = None,
+        minimum_nprobes: int | None = None,
+        maximum_nprobes: int | None = None,
+        refine_factor: int | None = None,
+        use_index: bool = True,
+        ef: int | None = None,
+        query_parallelism: int | None = None,
+        approx_mode: str = "normal",
+        distance_range: tuple[float | None, float | None] | None = None,
+        search_effort: float | None = None,
+    ) -> Self:
+        """Find the `k` rows whose vectors are nearest to `q`.
+
+        Without `k`, the limit of the scan is `k`, or 10. Several queries at once return up to `k`
+        rows each, with the column `query_index`; of a multivector column they are one query.
+        `nprobes` is the number of partitions of an index that are searched. `query_parallelism`
+        and `approx_mode` tune official Lance.
+        """
+        options = {k: v for k, v in locals().items() if k not in ("self", "column", "q")}
+        self._has_k = k is not None
+        return self._with(nearest=nearest_request(column, q, **options))
+
+    def _limited(self, request: ScanRequest) -> ScanRequest:
+        """Return a request whose limit is the number of neighbours, if that was not given."""
+        if request.nearest is None or request.limit is None or self._has_k:
+            return request
+        k = max(1, request.limit + (request.offset or 0))
+        return replace(request, nearest=replace(request.nearest, k=k))

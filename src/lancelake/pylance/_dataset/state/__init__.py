@@ -1,0 +1,1 @@
+"""State that the methods of a dataset share: the open version, its session and its commit lock."""

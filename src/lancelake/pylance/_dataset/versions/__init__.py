@@ -1,0 +1,1 @@
+"""Dataset methods for versions, tags, branches, clones and changes between versions."""

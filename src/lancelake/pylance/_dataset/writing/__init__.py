@@ -1,0 +1,1 @@
+"""Dataset methods that write rows and commit transactions, and the values of transactions."""

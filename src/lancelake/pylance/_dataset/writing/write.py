@@ -1,0 +1,311 @@
+"""Write tables and fragments, as in pylance."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
+
+import pyarrow as pa
+
+from lancelake.commit.locked import CommitLock
+from lancelake.commit.snapshot import Snapshot
+from lancelake.data.arrays.text import chosen_text
+from lancelake.data.write_task import (
+    MAX_BYTES_PER_FILE,
+    MAX_ROWS_PER_FILE,
+    FileWatch,
+    PageSizes,
+)
+from lancelake.errors import (
+    AlreadyExistsError,
+    InvalidRequestError,
+    InvalidRequestOSError,
+    SchemaMismatchError,
+    UnsupportedError,
+    naming,
+)
+from lancelake.format import file_version
+from lancelake.format.bases import BasePath
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import Fragment
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import BaseId, FragmentId
+from lancelake.format.names import ManifestNaming
+from lancelake.format.operations import Append, Overwrite
+from lancelake.pylance._dataset.arguments.base_path import DatasetBasePath, to_base_path
+from lancelake.pylance._dataset.arguments.namespace_tables import find_table
+from lancelake.pylance._dataset.arguments.offered_options import ensure_offered
+from lancelake.pylance._dataset.arguments.options import UncommittedOptions
+from lancelake.pylance._dataset.arguments.os_errors import os_errors
+from lancelake.pylance._dataset.state.guarded import commit_lock_of
+from lancelake.pylance._dataset.state.session import Session, locate
+from lancelake.pylance._dataset.writing.external_blobs import ensure_blob_mode, rows_with_blobs
+from lancelake.pylance._dataset.writing.transaction import Transaction, from_transaction
+from lancelake.pylance._values.arguments import given
+from lancelake.pylance._values.fragment_metadata import FragmentMetadata, from_fragment
+from lancelake.pylance.progress import watching
+from lancelake.storage.location import Location
+from lancelake.suggest import suggestion
+from lancelake.table import ingest
+from lancelake.table.auto_cleanup import (
+    DEFAULT_INTERVAL,
+    DEFAULT_OLDER_THAN_S,
+    auto_cleanup_config,
+)
+from lancelake.table.open import open_existing
+from lancelake.table.publish import CommitChoices, new_transaction
+from lancelake.table.target_bases import TargetBases
+from lancelake.table.write import (
+    SchemaMode,
+    WriteMode,
+    WriteOptions,
+    fragments_for,
+    write,
+    write_onto,
+)
+
+_UNLIMITED = 1 << 62
+
+_NOT_FILE_OPTIONS = (
+    "data",
+    "dataset_uri",
+    "schema",
+    "return_transaction",
+    "mode",
+    "storage_options",
+    "namespace_client",
+    "table_id",
+    "session",
+)
+
+
+class AutoCleanupConfig(TypedDict, total=False):
+    """Interval of automatic cleanups, and the minimum age of versions."""
+
+    interval: int
+    older_than_seconds: int
+
+
+def write_rows(
+    data_obj: Any,
+    target: Snapshot | Location,
+    *,
+    schema: pa.Schema | None,
+    options: WriteOptions,
+) -> Snapshot:
+    """Write rows to an open table, or to a location."""
+    location = target.location if isinstance(target, Snapshot) else target
+    with naming(location.uri):
+        reader = ingest.to_reader(data_obj, schema)
+        with os_errors():
+            if isinstance(target, Snapshot):
+                return write_onto(target, reader, options)
+            return write(reader, target, options)
+
+
+def write_options(
+    mode: str,
+    *,
+    max_rows_per_file: int = MAX_ROWS_PER_FILE,
+    max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    commit_lock: CommitLock | None = None,
+    progress: Any = None,
+    data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
+    enable_v2_manifest_paths: bool = True,
+    enable_stable_row_ids: bool = False,
+    auto_cleanup_options: AutoCleanupConfig | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    initial_bases: list[DatasetBasePath] | None = None,
+    target_bases: list[str] | None = None,
+    target_all_bases: bool | None = None,
+    external_blob_mode: str = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    schema_mode: str | None = None,
+    invalid_utf8: str = "error",
+    **rest: Any,
+) -> WriteOptions:
+    """Parse the options of a write; `rows_with_blobs` must have applied the blob mode."""
+    ensure_offered(rest)
+    ensure_blob_mode(external_blob_mode, allows_outside=allow_external_blob_outside_bases)
+    watch = watching(progress)
+    choices = CommitChoices(
+        message=commit_message,
+        properties=FrozenMap(dict(transaction_properties or {})),
+        naming=ManifestNaming.V2 if enable_v2_manifest_paths else ManifestNaming.V1,
+        enable_stable_row_ids=enable_stable_row_ids,
+        lock=commit_lock_of(commit_lock),
+    )
+    return WriteOptions(
+        mode=_mode(mode),
+        schema_mode=SchemaMode.STRICT if schema_mode is None else SchemaMode(schema_mode),
+        max_rows_per_file=max_rows_per_file,
+        max_bytes_per_file=max_bytes_per_file,
+        pages=PageSizes(max_page_bytes=max_page_bytes, data_cache_bytes=data_cache_bytes),
+        data_version=_data_version(data_storage_version, use_legacy_format),
+        initial_bases=_numbered(tuple(to_base_path(base) for base in initial_bases or ())),
+        targets=_targets(target_bases, target_all_bases),
+        allow_external_blobs=allow_external_blob_outside_bases,
+        text=chosen_text(invalid_utf8, "invalid_utf8"),
+        config=cleanup_config(auto_cleanup_options),
+        progress=None if watch is not None else progress,
+        watch=watch,
+        choices=choices,
+    )
+
+
+def write_fragments(
+    data: Any,
+    dataset_uri: str | Path | Any,
+    schema: pa.Schema | None = None,
+    *,
+    return_transaction: bool = False,
+    mode: Literal["create", "append", "overwrite"] = "append",
+    max_rows_per_file: int = MAX_ROWS_PER_FILE,
+    max_rows_per_group: int | None = 1024,
+    max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    progress: Any = None,
+    data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
+    storage_options: dict[str, str] | None = None,
+    enable_stable_row_ids: bool = False,
+    target_bases: list[str] | None = None,
+    target_all_bases: bool | None = None,
+    initial_bases: list[DatasetBasePath] | None = None,
+    base_store_params: dict[str, dict[str, str]] | None = None,
+    external_blob_mode: str = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    namespace_client: Any = None,
+    table_id: list[str] | None = None,
+    session: Session | None = None,
+    **kwargs: Unpack[UncommittedOptions],
+) -> list[FragmentMetadata] | Transaction:
+    """Write uncommitted data files, to be committed later.
+
+    The options are those of `write_dataset`.
+    """
+    chosen = write_options(mode, **given(locals(), without=_NOT_FILE_OPTIONS))
+    snapshot = getattr(dataset_uri, "_snapshot", None)
+    if snapshot is not None:
+        location = snapshot.location
+    else:
+        uri = dataset_uri if table_id is None else None
+        found = find_table(uri, namespace_client, table_id, storage_options)
+        location = locate(found.uri, found.storage_options, session=session)
+    base = snapshot or open_existing(location)
+    with naming(location.uri):
+        if base is not None and chosen.mode is WriteMode.CREATE:
+            raise AlreadyExistsError(f"Dataset already exists: {location.uri}")
+        rows = rows_with_blobs(data, schema, external_blob_mode, storage_options)
+        reader = ingest.to_reader(rows, schema)
+        written, fragments = fragments_for(base, location, reader, chosen)
+    if not return_transaction:
+        return [from_fragment(fragment) for fragment in fragments]
+    version = 0 if base is None else base.version
+    operation: Append | Overwrite = (
+        Append(fragments=fragments)
+        if chosen.mode is WriteMode.APPEND and base is not None
+        else Overwrite(fragments=fragments, schema=written, initial_bases=chosen.initial_bases)
+    )
+    return from_transaction(new_transaction(operation, version, chosen.choices))
+
+
+def write_fragment(
+    data: Any,
+    location: Location,
+    schema: pa.Schema | None,
+    *,
+    fragment_id: int | None,
+    options: WriteOptions,
+) -> Fragment:
+    """Write all rows to one data file; rows to append must have every column of the table."""
+    base = open_existing(location) if options.mode is WriteMode.APPEND else None
+    with os_errors():
+        reader = ingest.to_reader(data, schema)
+    missing = set(() if base is None else base.manifest.schema.names) - set(reader.schema.names)
+    if missing:
+        problem = f"fields did not match, missing=[{', '.join(sorted(missing))}]"
+        raise SchemaMismatchError(f"Append with different schema: {problem}", table=location.uri)
+    number = FragmentId(fragment_id or 0)
+    whole = replace(
+        options,
+        max_rows_per_file=_UNLIMITED,
+        max_bytes_per_file=_UNLIMITED,
+        watch=None if options.watch is None else _Numbered(options.watch, number),
+    )
+    _, fragments = fragments_for(base, location, reader, whole)
+    if not fragments:
+        raise InvalidRequestOSError("Input data was empty", table=location.uri)
+    return replace(fragments[0], id=number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    """Reports a data file as that of the fragment with this id."""
+
+    inner: FileWatch
+    number: FragmentId
+
+    def begun(self, fragment: Fragment) -> None:
+        """Report a file that is about to be written."""
+        self.inner.begun(replace(fragment, id=self.number))
+
+    def completed(self, fragment: Fragment) -> None:
+        """Report a file that was written."""
+        self.inner.completed(replace(fragment, id=self.number))
+
+
+def _mode(mode: str) -> WriteMode:
+    try:
+        return WriteMode(mode.lower())
+    except ValueError as error:
+        advice = suggestion(mode, [each.value for each in WriteMode], "modes")
+        raise InvalidRequestError(f"Invalid mode {mode}", mode=mode, action=advice) from error
+
+
+def _data_version(name: str | None, use_legacy_format: bool | None) -> FileVersion | None:
+    if use_legacy_format is not None:
+        warnings.warn(
+            "use_legacy_format is deprecated, use data_storage_version instead",
+            DeprecationWarning,
+            stacklevel=4,
+        )
+        if use_legacy_format:
+            raise UnsupportedError("legacy data files can be read, but not written")
+    return None if name is None else file_version.from_name(name)
+
+
+def _numbered(bases: tuple[BasePath, ...]) -> tuple[BasePath, ...]:
+    """Assign ids to bases without one, starting at 1."""
+    taken = {base.id for base in bases}
+    free = (i for i in range(1, len(bases) + len(taken) + 1) if i not in taken)
+    return tuple(base if base.id else replace(base, id=BaseId(next(free))) for base in bases)
+
+
+def _targets(names: list[str] | None, with_root: bool | None) -> TargetBases:
+    if with_root is not None and not isinstance(with_root, bool):
+        raise TypeError(f"target_all_bases must be a bool, got {type(with_root)}")
+    return TargetBases(names=tuple(names or ()), with_root=with_root)
+
+
+def cleanup_config(options: AutoCleanupConfig | None) -> FrozenMap[str, str]:
+    """Return the config entries of automatic cleanups."""
+    if options is None:
+        return FrozenMap()
+    unknown = sorted(options.keys() - AutoCleanupConfig.__annotations__.keys())
+    if unknown:
+        problem = f"auto_cleanup_options has no option {unknown[0]!r}"
+        advice = suggestion(unknown[0], AutoCleanupConfig.__annotations__, "options")
+        raise InvalidRequestError(problem, option=unknown[0], action=advice)
+    return auto_cleanup_config(
+        interval=options.get("interval", DEFAULT_INTERVAL),
+        older_than_s=options.get("older_than_seconds", DEFAULT_OLDER_THAN_S),
+    )

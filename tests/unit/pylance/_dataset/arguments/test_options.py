@@ -1,0 +1,61 @@
+"""Keyword arguments that are passed on have names and types."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.pylance._dataset.arguments import options
+from lancelake.pylance._dataset.maintenance.optimizing import DatasetOptimizer
+from lancelake.pylance._dataset.mem_wal.wal import TableWal
+from lancelake.pylance._dataset.mem_wal.wal_reads import WalScanner
+from lancelake.pylance.fragment import write_fragments
+
+SCAN = set(inspect.signature(lance.LanceDataset.scanner).parameters) - {"self"}
+CLASSES = (lance.LanceDataset, lance.LanceFragment, DatasetOptimizer, TableWal, WalScanner)
+CALLS = {
+    "write_dataset": lance.write_dataset,
+    "write_fragments": write_fragments,
+    "LanceScanner.to_pandas": lance.LanceScanner.to_pandas,
+    **{
+        f"{cls.__name__}.{name}": member
+        for cls in CLASSES
+        for name, member in inspect.getmembers(cls, callable)
+        if name == "__init__" or not name.startswith("_")
+    },
+}
+
+
+def rest_of(call: Any) -> str | None:
+    """Return the annotation of `**kwargs`, None without one."""
+    own = inspect.signature(call).parameters.values()
+    return next((str(p.annotation) for p in own if p.kind is p.VAR_KEYWORD), None)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_no_keyword_is_of_any_name_and_type(name: str) -> None:
+    assert rest_of(CALLS[name]) not in {"Any", "typing.Any", "<class 'inspect._empty'>"}
+
+
+@pytest.mark.parametrize(
+    ("method", "rest"),
+    [
+        (lance.LanceDataset.to_table, options.TableScanOptions),
+        (lance.LanceDataset.to_batches, options.BatchScanOptions),
+    ],
+)
+def test_a_method_and_its_rest_are_the_arguments_of_a_scan(method: Any, rest: Any) -> None:
+    own = set(inspect.signature(method).parameters) - {"self", "kwargs"}
+    assert own | set(rest.__annotations__) == SCAN
+    assert own & set(rest.__annotations__) == set()
+
+
+def test_counting_takes_all_but_columns_and_filter() -> None:
+    assert set(options.CountOptions.__annotations__) == SCAN - {"columns", "filter"}
+
+
+def test_the_head_takes_all_but_the_limit() -> None:
+    assert set(options.HeadOptions.__annotations__) == SCAN - {"limit"}
