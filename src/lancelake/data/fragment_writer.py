@@ -79,7 +79,7 @@ class _Output:
     def announcing(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield batches, and report the first file as soon as there are rows for it.
 
-        Whoever watches the files must know of one whose rows are never completed.
+        A watcher of the files must know of one whose rows are never completed.
         """
         for batch in batches:
             if self.watch is not None and batch.num_rows:

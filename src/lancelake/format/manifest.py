@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +19,7 @@ from lancelake.format.schema import Schema
 # The flag words are plain numbers, which are combined faster than flags.
 _STABLE_ROW_IDS = int(FeatureFlags.STABLE_ROW_IDS)
 _EMPTY: FrozenMap[str, str] = FrozenMap()
+_RELEASE = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,12 @@ class WriterVersion:
     version: str
     prerelease: str | None = None
     build_metadata: str | None = None
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """Numbers of the release, such as (14, 0, 2); empty if the version has another form."""
+        found = _RELEASE.match(self.version)
+        return () if found is None else tuple(map(int, found[0].split(".")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

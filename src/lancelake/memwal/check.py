@@ -99,7 +99,7 @@ def _left(base: Snapshot, region: uuid.UUID) -> Iterator[Finding]:
             "mem-wal-left",
             f"region {region} has rows, but the table has no MemWAL",
             severity=Severity.WARNING,
-            hint="Nobody reads them. After an overwrite, `lancelake wal gc` retires the region.",
+            hint="No reader uses them. After an overwrite, `lancelake wal gc` retires the region.",
         )
 
 

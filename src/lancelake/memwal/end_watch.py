@@ -1,7 +1,7 @@
 """Watch of a writer over its table, so that it stops when the MemWAL has ended.
 
-Whoever ends a MemWAL also replaces its writers, but may stop before that; official releases never
-do it. Rows that were acknowledged from then on would be seen by no reader.
+The process that ends a MemWAL also replaces its writers, but may stop before that; official
+releases never do it. Rows that were acknowledged from then on would be seen by no reader.
 """
 
 from __future__ import annotations

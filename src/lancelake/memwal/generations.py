@@ -110,8 +110,7 @@ def _has_newest_first(opened: Snapshot) -> bool:
     writer = opened.manifest.writer_version
     if writer is None or writer.library != "lance":
         return False
-    numbers = writer.version.split(".")[:2]
-    return all(n.isdecimal() for n in numbers) and tuple(map(int, numbers)) < _KEPT_FIRST
+    return bool(writer.release) and writer.release[:2] < _KEPT_FIRST
 
 
 def _write_table(

@@ -88,9 +88,7 @@ def _coverage_is_right(writer: WriterVersion | None) -> bool:
         return False
     if writer.library != "lance":
         return True
-    parts = writer.version.split("-")[0].split(".")
-    numbers = tuple(int(p) for p in parts if p.isdigit())
-    return numbers >= _COVERAGE_IS_RIGHT_SINCE
+    return writer.release >= _COVERAGE_IS_RIGHT_SINCE
 
 
 def _overlap(segments: tuple[IndexMetadata, ...]) -> bool:

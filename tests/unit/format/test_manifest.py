@@ -10,7 +10,7 @@ import pytest
 from lancelake.format.bases import BasePath
 from lancelake.format.file_version import FileVersion
 from lancelake.format.ids import BaseId, Version
-from lancelake.format.manifest import Manifest
+from lancelake.format.manifest import Manifest, WriterVersion
 from lancelake.format.schema import Schema
 from tests.unit.format.golden.files import RELEASES, manifest
 
@@ -59,3 +59,18 @@ def test_a_manifest_survives_pickling(release):
     read = manifest(release, "rewrite").manifest
 
     assert pickle.loads(pickle.dumps(read)) == read
+
+
+@pytest.mark.parametrize(
+    ("version", "release"),
+    [
+        ("14.0.2", (14, 0, 2)),
+        ("0.8.15-beta.1", (0, 8, 15)),
+        ("1", (1,)),
+        ("dev", ()),
+        ("", ()),
+        ("9" * 5000, (999999999,)),
+    ],
+)
+def test_the_release_of_a_writer_is_its_numbers(version: str, release: tuple[int, ...]) -> None:
+    assert WriterVersion(library="lance", version=version).release == release

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,6 @@ from lancelake.table.check.finding import Finding, Severity
 
 # Releases before this one wrote tables with known deviations that readers tolerate.
 _FIRST_STRICT_RELEASE = (1, 0)
-_RELEASE = re.compile(r"(\d+)\.(\d+)")
 
 
 @dataclass(frozen=True)
@@ -49,10 +47,9 @@ class Subject:
         writer = self.snapshot.manifest.writer_version
         if writer is None:
             return True
-        release = _RELEASE.match(writer.version)
-        if writer.library != "lance" or release is None:
+        if writer.library != "lance" or not writer.release:
             return False
-        return (int(release[1]), int(release[2])) < _FIRST_STRICT_RELEASE
+        return writer.release < _FIRST_STRICT_RELEASE
 
     @property
     def schema(self) -> Schema:
