@@ -23,7 +23,7 @@ class RowRun:
     are_near: bool
 
 
-def row_runs(offsets: RowOffsets, width: float, fetch_cost: int) -> Iterator[RowRun]:
+def row_runs(offsets: RowOffsets, width: float, fetch_cost: float) -> Iterator[RowRun]:
     """Divide ascending offsets of rows of a width in bytes, each of which costs so many to fetch.
 
     Single rows between two runs of near ones come together.
