@@ -144,7 +144,7 @@ def _read(
         return read_pairs([])
     tasks = [
         MatchKeys(scans=group, fields=fields, keys=part, are_unique=keys.are_unique)
-        for part in keys.parts(_KEYS_AT_ONCE)
+        for part in map(_in_order, keys.parts(_KEYS_AT_ONCE))
         for group in balanced(scans, engine.parallelism)
     ]
     job = Job(description=f"match keys of {base.location.uri}", tasks=tasks, progress=progress)
@@ -168,14 +168,25 @@ def _looked_up(rows: Iterator[pa.RecordBatch], keys: pa.Table) -> pa.Table:
     return pa.Table.from_batches(found, schema)
 
 
+def _in_order(keys: pa.Table) -> pa.Table:
+    """Sort keys of one integer column, once for all tasks, each of which would have to."""
+    if keys.column_names[1:] != [SOURCE_ROW] or not pa.types.is_integer(keys.column(0).type):
+        return keys
+    _, order = _order(keys)
+    return keys if order is None else keys.take(pa.array(order))
+
+
 def _sorted_keys(keys: pa.Table) -> tuple[Numbers, RowNumbers]:
     """Return sorted keys, and the source row of each."""
-    known = np.concatenate([key_numbers(chunk) for chunk in keys.column(0).chunks])
+    known, order = _order(keys)
     sources = keys.column(SOURCE_ROW).to_numpy()
-    if bool((known[1:] > known[:-1]).all()):
-        return known, sources
-    order = np.argsort(known)
-    return known[order], sources[order]
+    return (known, sources) if order is None else (known[order], sources[order])
+
+
+def _order(keys: pa.Table) -> tuple[Numbers, npt.NDArray[np.intp] | None]:
+    """Return keys as numbers, and their order; None if they ascend."""
+    known = np.concatenate([key_numbers(chunk) for chunk in keys.column(0).chunks])
+    return known, None if bool((known[1:] > known[:-1]).all()) else np.argsort(known)
 
 
 def _joined(target: pa.RecordBatchReader, keys: pa.Table, names: Sequence[str]) -> pa.Table:
