@@ -102,7 +102,7 @@ def _last_of_each_number(keys: pa.ChunkedArray) -> npt.NDArray[np.int64] | None:
     values = keys.to_numpy()
     order = np.argsort(values, kind="stable")
     ordered = values[order]
-    return order[np.append(ordered[1:] != ordered[:-1], True)]
+    return np.asarray(order[np.append(ordered[1:] != ordered[:-1], True)])
 
 
 def key_values(shape: RowShape, batch: pa.RecordBatch) -> list[Any]:

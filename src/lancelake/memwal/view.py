@@ -283,7 +283,7 @@ class _KeyTable:
         # A key below the least becomes a large number.
         places = (values - np.int64(self._least)).view(np.uint64)
         places = np.minimum(places, np.uint64(len(self._marks) - 1), out=places)
-        return self._marks[places.view(np.int64)]
+        return np.asarray(self._marks[places.view(np.int64)])
 
 
 def open_view(

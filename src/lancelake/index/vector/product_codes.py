@@ -139,8 +139,8 @@ class ProductCodes:
         search = quantizer.search_ip if is_dot else quantizer.search
         search(library.swig_ptr(asked), len(asked), library.swig_ptr(codes), len(codes), heap, True)
         if is_dot:
-            return 1 - found, places
-        return found / 2 if self.metric is Metric.COSINE else found, places
+            return scored(1 - found), places
+        return scored(found / 2 if self.metric is Metric.COSINE else found), places
 
     def _residuals(self, vectors: Matrix, centers: Matrix) -> Matrix:
         return vectors - centers if self.encodes_residuals else vectors
