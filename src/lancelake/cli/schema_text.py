@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from lancelake.cli.words import printable, shortened
-from lancelake.format.logical_types import EXTENSION_METADATA, EXTENSION_NAME
+from lancelake.format.extension_names import EXTENSION_METADATA, EXTENSION_NAME
 from lancelake.format.primary_key import KEY, POSITION
 from lancelake.format.schema import Field, Schema
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from lancelake.format import logical_types
 from lancelake.format.arrow_schema import FIELD_ID
+from lancelake.format.extension_names import EXTENSION_NAME, JSON
 from lancelake.format.file_version import FileVersion
 from lancelake.format.ids import FieldId
-from lancelake.format.logical_types import EXTENSION_NAME, JSON
 from lancelake.format.schema import Field, Schema
 
 BLOB_VALUE = pa.struct(

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lancelake.errors import CorruptTableError, SchemaMismatchError, UnsupportedError
 from lancelake.format import extension_types, logical_types
 from lancelake.format.column_path import join_path
-from lancelake.format.logical_types import ARROW_JSON, EXTENSION_NAME, JSON
+from lancelake.format.extension_names import ARROW_JSON, EXTENSION_NAME, JSON
 from lancelake.format.schema import Field, Schema
 
 _FIXED_SIZE_STRUCTS = "fixed_size_list:struct:"

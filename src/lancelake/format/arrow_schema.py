@@ -17,9 +17,9 @@ from lancelake.errors import (
 )
 from lancelake.format import extension_types, logical_types, primary_key
 from lancelake.format.column_path import join_path
+from lancelake.format.extension_names import ARROW_JSON, BLOB_V2, EXTENSION_NAME, JSON
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import NO_PARENT, FieldId
-from lancelake.format.logical_types import ARROW_JSON, BLOB_V2, EXTENSION_NAME, JSON
 from lancelake.format.schema import DictionaryPage, Encoding, Field, Schema
 from lancelake.format.schema_codec import MAX_DEPTH
 

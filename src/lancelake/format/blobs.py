@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import IntEnum
 
+from lancelake.format.extension_names import EXTENSION_METADATA, EXTENSION_NAME
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId
-from lancelake.format.logical_types import EXTENSION_METADATA, EXTENSION_NAME
 from lancelake.format.schema import BLOB_KEY, Field, Schema
 
 _ID_BITS = 32

@@ -12,7 +12,7 @@ from lancelake.errors import CorruptTableError
 from lancelake.format import roaring
 from lancelake.format.arrow_message import first_batch_size
 from lancelake.format.fragment import DeletionFileType
-from lancelake.format.row_address import MAX_ROWS
+from lancelake.format.ids import MAX_ROWS
 
 ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 BITMAP_THRESHOLD = 5000

@@ -8,8 +8,7 @@ from enum import Enum
 from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
-from lancelake.format.ids import BaseId, FieldId, FragmentId
-from lancelake.format.row_address import MAX_FRAGMENT_ID, MAX_ROWS
+from lancelake.format.ids import MAX_FRAGMENT_ID, MAX_ROWS, BaseId, FieldId, FragmentId
 from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto import table_pb2
 

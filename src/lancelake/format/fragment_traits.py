@@ -9,9 +9,9 @@ from typing import Literal
 
 from google.protobuf.message import DecodeError
 
-from lancelake.format import fragment, row_address
+from lancelake.format import fragment
 from lancelake.format.fragment import Fragment
-from lancelake.format.ids import TOMBSTONE, FragmentId
+from lancelake.format.ids import MAX_FRAGMENT_ID, MAX_ROWS, TOMBSTONE, FragmentId
 from lancelake.proto import columns_pb2, table_pb2
 
 # The encoded field id of a replaced column (-2); other bytes may be the same.
@@ -62,7 +62,7 @@ def survey(encoded: bytes, payloads: list[bytes]) -> Survey | None:
     deleted = [table_pb2.DeletionFile.FromString(d).num_deleted_rows for d in columns.deletion_file]
     has_all_rows = len(rows) == len(payloads) and min(rows, default=1) > 0
     is_counted = has_all_rows and min(deleted, default=1) > 0
-    is_addressable = max(rows, default=0) <= row_address.MAX_ROWS
+    is_addressable = max(rows, default=0) <= MAX_ROWS
     return Survey(
         ids=_ids(columns, payloads),
         live_rows=sum(rows) - sum(deleted) if is_counted else None,
@@ -133,9 +133,7 @@ def _ids(columns: _Columns, payloads: list[bytes]) -> list[FragmentId] | None:
     if starts_at_zero:
         found.insert(0, FragmentId(0))
     return (
-        found
-        if len(found) == len(payloads) and max(found, default=0) <= row_address.MAX_FRAGMENT_ID
-        else None
+        found if len(found) == len(payloads) and max(found, default=0) <= MAX_FRAGMENT_ID else None
     )
 
 

@@ -1,4 +1,4 @@
-"""Types of ids and version numbers."""
+"""Types and limits of ids, row addresses and version numbers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ NO_PARENT = FieldId(-1)
 TOMBSTONE = FieldId(-2)
 
 DETACHED_BIT = 1 << 63
+
+OFFSET_BITS = 32
+"""Bits of a row address for the row within its fragment."""
+
+MAX_ROWS = 1 << OFFSET_BITS
+"""Number of rows of the largest fragment."""
+
+MAX_FRAGMENT_ID = (1 << 64 - OFFSET_BITS) - 1
 
 
 def is_detached(version: int) -> bool:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-
-from pyroaring import BitMap
+from typing import TYPE_CHECKING
 
 from lancelake.errors import CorruptTableError
-from lancelake.format import deletion
 from lancelake.format.ids import BaseId, FieldId, Version
 from lancelake.format.unknown import parse, restore_unknown, unknown_bytes
 from lancelake.proto import table_pb2
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap
 
 FRAGMENT_REUSE = "__lance_frag_reuse"
 MEM_WAL = "__lance_mem_wal"
@@ -66,6 +67,9 @@ class IndexMetadata:
         """Covered fragments; None when the entry does not state them."""
         if not self.fragment_bitmap:
             return None
+        # Opening a version does not decode bitmaps, and the module is slow to load.
+        from lancelake.format import deletion  # noqa: PLC0415
+
         what = f"fragment bitmap of index {self.name!r}"
         found = deletion.decode_bitmap(self.fragment_bitmap, what=what)
         if len(found) > _MAX_FRAGMENTS:

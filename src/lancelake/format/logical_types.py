@@ -7,13 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lancelake.errors import CorruptTableError, LanceTableError, UnsupportedError
+from lancelake.format.extension_names import BFLOAT16, EXTENSION_METADATA, EXTENSION_NAME
 
-EXTENSION_NAME = "ARROW:extension:name"
-EXTENSION_METADATA = "ARROW:extension:metadata"
-BFLOAT16 = "lance.bfloat16"
-JSON = "lance.json"
-ARROW_JSON = "arrow.json"
-BLOB_V2 = "lance.blob.v2"
 _BFLOAT16_STORAGE = pa.binary(2)
 
 _SIMPLE: dict[str, pa.DataType] = {

@@ -14,9 +14,8 @@ from lancelake.format.file_version import FileVersion
 from lancelake.format.flags import FeatureFlags
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.ids import Version
+from lancelake.format.ids import MAX_FRAGMENT_ID, Version
 from lancelake.format.manifest import Manifest, WriterVersion
-from lancelake.format.row_address import MAX_FRAGMENT_ID
 from lancelake.format.schema import Schema
 from lancelake.format.unknown import parse, restore_unknown, unknown_bytes
 from lancelake.proto import file_pb2, table_pb2

@@ -9,16 +9,8 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from lancelake.format import roaring
-from lancelake.format.ids import FragmentId
+from lancelake.format.ids import MAX_ROWS, OFFSET_BITS, FragmentId
 from lancelake.format.rowids.segment import U64Array
-
-OFFSET_BITS = 32
-"""Bits of a row address for the row within its fragment."""
-
-MAX_ROWS = 1 << OFFSET_BITS
-"""Number of rows of the largest fragment."""
-
-MAX_FRAGMENT_ID = (1 << 64 - OFFSET_BITS) - 1
 
 # From so many addresses on, marking rows can be faster than sorting: if not too few are marked.
 _MANY = 1 << 18

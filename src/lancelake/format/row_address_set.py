@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pyroaring import BitMap
 
 from lancelake.errors import InvalidRequestError
-from lancelake.format.ids import FragmentId
-from lancelake.format.row_address import MAX_ROWS
+from lancelake.format.ids import MAX_ROWS, FragmentId
 
 _WORD = struct.Struct("<I")
 

@@ -8,9 +8,9 @@ from enum import Enum
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.column_path import join_path, split_path
+from lancelake.format.extension_names import BLOB_V2, EXTENSION_NAME
 from lancelake.format.frozen import EMPTY_MAP, FrozenMap
 from lancelake.format.ids import NO_PARENT, FieldId
-from lancelake.format.logical_types import BLOB_V2, EXTENSION_NAME
 from lancelake.suggest import suggestion
 
 BLOB_KEY = "lance-encoding:blob"

@@ -18,8 +18,9 @@ from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format import roaring_treemap
+from lancelake.format.ids import OFFSET_BITS
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
-from lancelake.format.row_address import OFFSET_BITS, fragment_of, offset_of
+from lancelake.format.row_address import fragment_of, offset_of
 from lancelake.index.kind import DROPPED
 from lancelake.index.row_ids import BoolArray, RowIds, U64Array, union
 from lancelake.proto import table_pb2

@@ -82,13 +82,23 @@ def range_of(leaf: Leaf) -> KeyRange | None:
 
 def points_of(values: pa.Array) -> KeyPoints:
     """Return the keys of values that are not null."""
-    keys = keys_of(values.unique())
     if not pa.types.is_floating(values.type):
-        keys = keys.take(pc.sort_indices(keys))
-        return KeyPoints(first=keys, last=keys)
+        return ordered_points(values.unique())[0]
+    keys = keys_of(values.unique())
     found = sorted({_ZERO if key == _NEGATIVE_ZERO else key for key in keys.to_pylist()})
     first = [_NEGATIVE_ZERO if key == _ZERO else key for key in found]
     return KeyPoints(first=key_array(first, values.type), last=key_array(found, values.type))
+
+
+def ordered_points(values: pa.Array) -> tuple[KeyPoints, pa.Array]:
+    """Return the keys of values that are not null and unique, and the position of each value.
+
+    Both floating-point zeros are points of their own.
+    """
+    keys = keys_of(values)
+    order = pc.sort_indices(keys)
+    keys = keys.take(order)
+    return KeyPoints(first=keys, last=keys), order
 
 
 def place_of(keys: pa.Array, cut: Cut | None, without: int) -> int:

@@ -14,7 +14,8 @@ from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.expr.condition import Leaf
 from lancelake.format.index_meta import IndexDetails, IndexFile
 from lancelake.index.answer import Answer
-from lancelake.index.key_range import KeyRange
+from lancelake.index.key_range import KeyPoints, KeyRange
+from lancelake.index.order import Positions
 from lancelake.index.row_ids import RowIds, U64Array
 
 Parameters = Mapping[str, Any]
@@ -104,7 +105,7 @@ class CachedSegment(Protocol):
         ...
 
 
-# Each search asks for these two; for a protocol the check takes as long as finding a page.
+# Each search asks for these; for a protocol the check takes as long as finding a page.
 class CountableSegment(ABC):
     """A segment with one entry for each row, by value."""
 
@@ -131,6 +132,14 @@ class RangeSegment(ABC):
     @abstractmethod
     def num_rows(self) -> int:
         """Return about how many rows are indexed."""
+
+
+class PointSegment(ABC):
+    """A segment that stores the key of each row."""
+
+    @abstractmethod
+    def rows_at(self, wanted: KeyPoints) -> tuple[Positions, U64Array]:
+        """Return the rows with one of several keys: the number of the key, and the row id."""
 
 
 @runtime_checkable

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.memwal.shape import RowShape
@@ -85,12 +86,23 @@ class MemTable:
 
 def last_of_each_key(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
     """Return the last row of each key, in the order of the rows."""
-    numbers = pa.array(np.arange(rows.num_rows))
-    numbered = rows.select(list(keys)).append_column(_ROW, numbers)
-    last = numbered.group_by(list(keys)).aggregate([(_ROW, "max")])
-    if last.num_rows == rows.num_rows:
-        return rows
-    return rows.take(pa.array(np.sort(last.column(f"{_ROW}_max").to_numpy())))
+    last = _last_of_each_number(rows.column(keys[0])) if len(keys) == 1 else None
+    if last is None:
+        numbers = pa.array(np.arange(rows.num_rows))
+        numbered = rows.select(list(keys)).append_column(_ROW, numbers)
+        found = numbered.group_by(list(keys)).aggregate([(_ROW, "max")])
+        last = found.column(f"{_ROW}_max").to_numpy()
+    return rows if len(last) == rows.num_rows else rows.take(pa.array(np.sort(last)))
+
+
+def _last_of_each_number(keys: pa.ChunkedArray) -> npt.NDArray[np.int64] | None:
+    """Return the last row of each integer; None for other keys, which cannot be sorted so fast."""
+    if not pa.types.is_integer(keys.type) or keys.null_count or not len(keys):
+        return None
+    values = keys.to_numpy()
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    return np.asarray(order[np.append(ordered[1:] != ordered[:-1], True)])
 
 
 def key_values(shape: RowShape, batch: pa.RecordBatch) -> list[Any]:

@@ -16,7 +16,8 @@ from lancelake.expr.condition import Column, Membership
 from lancelake.expr.predicate import Filter, joined, predicate
 from lancelake.format.arrow_schema import public_schema, storage_schema
 from lancelake.format.computed_once import computed_once
-from lancelake.format.row_address import OFFSET_BITS, by_fragment
+from lancelake.format.ids import OFFSET_BITS
+from lancelake.format.row_address import by_fragment
 from lancelake.index.kind import ROW_ID
 from lancelake.index.row_ids import BoolArray, U64Array
 from lancelake.index.text.query import TextQuery

@@ -31,6 +31,8 @@ from lancelake.scan.request import ScanRequest
 from lancelake.suggest import suggestion
 
 _MOST_MARKS = 1 << 24
+# Looking up the keys of a batch has a fixed cost, however few rows it has.
+_BATCH_ROWS = 1 << 16
 _GENERATION = pa.field("_memtable_gen", pa.uint64(), nullable=False)
 
 
@@ -194,9 +196,13 @@ class MemWalView:
                 yield generation, kept if condition is None else kept.filter(condition(kept))
         needed = [*names, *(key for key in self.shape.keys if key not in names)]
         scan = ScanRequest(
-            columns=tuple(needed), filter=request.filter, with_row_address=request.with_row_address
+            columns=tuple(needed),
+            filter=request.filter,
+            with_row_address=request.with_row_address,
+            batch_size=_BATCH_ROWS,
         )
-        for batch in seen.others(stream.run(plan(self.base, scan))):
+        shown = [*names, *([ADDRESS.name] if request.with_row_address else [])]
+        for batch in seen.others(stream.run(plan(self.base, scan)), shown):
             yield 0, batch
 
     def _condition(self, filter: Filter | None) -> Predicate | None:
@@ -225,13 +231,16 @@ class SeenKeys:
         """Add the keys of rows."""
         self._extend([self._shape.key_array(batch) for batch in source])
 
-    def others(self, source: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows whose keys are not among these."""
+    def others(
+        self, source: Iterable[pa.RecordBatch], columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows whose keys are not among these, with all or some of their columns."""
         for batch in source:
+            shown = batch if columns is None else batch.select(columns)
             if self._keys is None:
-                yield batch
+                yield shown
             else:
-                yield self._without_seen(batch, self._shape.key_array(batch))
+                yield self._without_seen(shown, self._shape.key_array(batch))
 
     def _extend(self, found: Sequence[pa.Array]) -> None:
         if found:
@@ -263,17 +272,18 @@ class _KeyTable:
         least, span = int(values.min()), int(values.max()) - int(values.min())
         if span >= _MOST_MARKS:
             return None
-        marks = np.zeros(span + 1, dtype=np.bool_)
+        # The last mark is that of all other keys.
+        marks = np.zeros(span + 2, dtype=np.bool_)
         marks[values - least] = True
         return _KeyTable(least, marks)
 
     def has(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
         """Return for each key whether it is in the table."""
-        values = keys.to_numpy(zero_copy_only=False).astype(np.int64)
-        last = self._least + len(self._marks) - 1
-        inside = (values >= self._least) & (values <= last)
-        places = np.clip(values, self._least, last) - self._least
-        return np.asarray(self._marks[places] & inside)
+        values = keys.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        # A key below the least becomes a large number.
+        places = (values - np.int64(self._least)).view(np.uint64)
+        places = np.minimum(places, np.uint64(len(self._marks) - 1), out=places)
+        return np.asarray(self._marks[places.view(np.int64)])
 
 
 def open_view(

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lancelake.data.codec import readers
 from lancelake.errors import InvalidRequestError
-from lancelake.format.logical_types import BLOB_V2
+from lancelake.format.extension_names import BLOB_V2
 
 __all__ = [
     "DEFAULT_BLOB_BUFFER_SIZE",

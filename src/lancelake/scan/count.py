@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.deletion_files import load_deletions
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
@@ -22,6 +21,9 @@ def live_rows(files: TableFiles, manifest_at: FileAt, fragment: Fragment) -> int
         return known
     deleted = fragment.num_deleted_rows
     if deleted is None:
+        # Nearly all manifests have this number too.
+        from lancelake.data.deletion_files import load_deletions  # noqa: PLC0415
+
         deleted = len(load_deletions(files, fragment))
     return physical_rows(files, manifest_at, fragment) - deleted
 

@@ -279,10 +279,10 @@ class _TaskRun:
         for part in limits.parts(offsets):
             yield from _slices(self.rows_at(part), self._output_rows)
 
-    def _fetching(self, schema: Schema) -> tuple[float, int]:
+    def _fetching(self, schema: Schema) -> tuple[float, float]:
         """Return the width of a row in bytes, and what it costs to fetch one."""
         values = self._widths(schema)
-        return sum(values), fetch_cost_bytes(len(values))
+        return sum(values), fetch_cost_bytes(values, self._source.fragment)
 
     def _keep(self, batch: pa.RecordBatch, first: int, live: Mask | None) -> Mask:
         predicate = self._spec.predicate

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lancelake.data.column_reader import RowOffsets
+from lancelake.format.fragment import Fragment
 
 # Limits of what one fetch reads and returns.
 _READ_BYTES = 128 << 20
@@ -18,11 +19,21 @@ _SMALL_VALUE_BYTES = 256
 # Fetching a row, or one value of many columns, costs as much as streaming this many bytes.
 _ROW_COST_BYTES = 8000
 _VALUE_COST_BYTES = 400
+# Files since 2.1 are decoded by chunks, whether rows are fetched or streamed: a fetch saves the
+# rest of a stream, which takes about as long as fetching one of so many rows.
+_ROWS_PER_FETCH = 64
 
 
-def fetch_cost_bytes(columns: int) -> int:
-    """Return how many bytes could be streamed in the time it takes to fetch one row."""
-    return max(_ROW_COST_BYTES, _VALUE_COST_BYTES * columns)
+def fetch_cost_bytes(values: Sequence[float], fragment: Fragment) -> float:
+    """Return how many bytes could be streamed in the time it takes to fetch one row.
+
+    The values are the bytes per row of each column.
+    """
+    cost = max(_ROW_COST_BYTES, _VALUE_COST_BYTES * len(values))
+    width = sum(values)
+    if width and all(file.version.leaves_only for file in fragment.files):
+        return min(cost, _ROWS_PER_FETCH * width)
+    return cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from lancelake.expr.engine import Evaluator
 from lancelake.format.arrow_schema import public_field, storage_schema
 from lancelake.format.blobs import described, described_schema, has_blobs, valued
 from lancelake.format.column_path import split_path
+from lancelake.format.extension_names import EXTENSION_NAME
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.format.schema import Field, Schema
 from lancelake.scan.request import ScanRequest
 from lancelake.suggest import suggestion

@@ -14,7 +14,7 @@ from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.expr.predicate import Filter, Predicate, predicate
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
-from lancelake.format.row_address import OFFSET_BITS
+from lancelake.format.ids import OFFSET_BITS
 from lancelake.format.schema import Schema
 from lancelake.scan.count import live_rows
 from lancelake.scan.index_search.search import IndexSearch, search

@@ -8,8 +8,8 @@ from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format import row_address_set
-from lancelake.format.ids import FragmentId
-from lancelake.format.row_address import MAX_ROWS, ascending, by_fragment
+from lancelake.format.ids import MAX_ROWS, FragmentId
+from lancelake.format.row_address import ascending, by_fragment
 from lancelake.scan.plan import ScanPlan, ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest

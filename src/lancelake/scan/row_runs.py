@@ -23,12 +23,14 @@ class RowRun:
     are_near: bool
 
 
-def row_runs(offsets: RowOffsets, width: float, fetch_cost: int) -> Iterator[RowRun]:
+def row_runs(offsets: RowOffsets, width: float, fetch_cost: float) -> Iterator[RowRun]:
     """Divide ascending offsets of rows of a width in bytes, each of which costs so many to fetch.
 
     Single rows between two runs of near ones come together.
     """
-    if not len(offsets):
+    if len(offsets) < _LEAST_STREAMED:
+        if len(offsets):
+            yield RowRun(offsets, are_near=False)
         return
     gap = max(fetch_cost, _START_BYTES) / width if width else np.inf
     ends = np.flatnonzero(np.diff(offsets) > gap) + 1

@@ -32,7 +32,7 @@ class Density:
         self._seen += seen
         self._kept += kept
 
-    def is_high(self, width: float, cost: int) -> bool:
+    def is_high(self, width: float, cost: float) -> bool:
         """Whether rows of this width are cheaper to read all than to fetch at this cost each."""
         return self._kept * cost > self._seen * width
 

@@ -28,8 +28,8 @@ from lancelake.expr.query_reads import ALL_ROWS, QueryReads, every_read, only_re
 from lancelake.expr.threads import datafusion_threads
 from lancelake.expr.tokens import tokenize
 from lancelake.format import jsonb
+from lancelake.format.extension_names import EXTENSION_NAME
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.scan.explain import explain
 from lancelake.scan.outputs import BINARY_JSON, expression_schema
 from lancelake.scan.plan import ScanPlan

@@ -32,7 +32,10 @@ class KeyHashes:
             if part is None or count > MOST_KEYS:
                 return None
             held.append(part)
-        return KeyHashes(np.unique(np.concatenate(held)))
+        # np.unique hashes the numbers before it sorts them, which takes ten times as long.
+        ordered = np.sort(np.concatenate(held))
+        is_first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+        return KeyHashes(ordered[is_first])
 
     def contains_any(self, hashes: U64) -> bool:
         """Whether one of these keys is inserted."""

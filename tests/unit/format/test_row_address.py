@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from lancelake.format import row_address
+from lancelake.format import ids, row_address
 from lancelake.format.ids import FragmentId
 
-FRAGMENTS = st.integers(0, row_address.MAX_FRAGMENT_ID)
-OFFSETS = st.integers(0, row_address.MAX_ROWS - 1)
+FRAGMENTS = st.integers(0, ids.MAX_FRAGMENT_ID)
+OFFSETS = st.integers(0, ids.MAX_ROWS - 1)
 ADDRESSES = st.lists(
     st.builds(lambda fragment, offset: (fragment << 32) + offset, st.integers(0, 3), OFFSETS)
 )
@@ -60,7 +60,7 @@ def test_many_addresses_are_marked_as_they_are_sorted(monkeypatch: pytest.Monkey
 def test_addresses_sorted_by_fragment_first_are_the_same(shift: int) -> None:
     chance = np.random.default_rng(4)
     fragments = chance.choice([0, 3, 65_535], 20_000) + shift
-    offsets = chance.integers(0, row_address.MAX_ROWS, 20_000).astype(np.uint64)
+    offsets = chance.integers(0, ids.MAX_ROWS, 20_000).astype(np.uint64)
     addresses = (fragments.astype(np.uint64) << np.uint64(32)) | offsets
     found = row_address.by_fragment(addresses)
     assert row_address.ascending(found).tolist() == sorted(set(addresses.tolist()))

@@ -215,3 +215,34 @@ def test_a_generation_number_beyond_reason_is_refused() -> None:
     manifest = RegionManifest(region_id=REGION, current_generation=(1 << 63) - 1)
     with pytest.raises(CorruptTableError, match="some have been removed"):
         unmerged_generations(manifest, 0)
+
+
+@pytest.mark.parametrize(
+    ("replaced", "others"),
+    [
+        ((-5, 7), (-6, 0, 8, -(1 << 63), (1 << 63) - 1)),
+        ((-(1 << 63), 3 - (1 << 63)), (1 - (1 << 63), -1, 0, (1 << 63) - 1)),
+        (((1 << 63) - 3, (1 << 63) - 1), ((1 << 63) - 2, -(1 << 63), 0)),
+    ],
+    ids=["around zero", "least", "greatest"],
+)
+def test_only_rows_of_replaced_keys_are_hidden(
+    tmp_path: Path, replaced: tuple[int, ...], others: tuple[int, ...]
+) -> None:
+    base = new_table(tmp_path / "t", *((key, "base") for key in (*replaced, *others)))
+    mine = writer(base)
+    mine.put(rows(*((key, "new") for key in replaced)))
+    mine.flush()
+    assert seen(base, Freshness.FLUSHED) == dict.fromkeys(replaced, "new") | dict.fromkeys(
+        others, "base"
+    )
+
+
+def test_rows_of_the_table_come_in_large_batches(tmp_path: Path) -> None:
+    base = new_table(tmp_path / "t", *((key, "base") for key in range(20_000)))
+    mine = writer(base)
+    mine.put(rows((7, "new")))
+    mine.flush()
+    view = open_view(base, Freshness.FLUSHED)
+    found = view.scan(ViewRequest(columns=("name",)))
+    assert [batch.num_rows for batch in found] == [1, 19_999]

@@ -6,6 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.ids import FieldId, FragmentId
 from lancelake.scan.fetches import FetchLimits, fetch_cost_bytes
 
 offset_sets = st.sets(st.integers(0, 10_000), max_size=200)
@@ -32,5 +35,28 @@ def test_a_part_keeps_the_limits(rows: set[int], limit: FetchLimits) -> None:
         assert span <= limit.span_rows or len(part) <= limit.scattered_rows
 
 
+def stored(version: FileVersion) -> Fragment:
+    """Return a fragment of one file."""
+    major, minor = version.numbers
+    file = DataFile(
+        path="f.lance",
+        fields=(FieldId(0),),
+        column_indices=(0,),
+        file_major_version=major,
+        file_minor_version=minor,
+    )
+    return Fragment(id=FragmentId(0), files=(file,), physical_rows=10)
+
+
 def test_many_columns_make_a_row_dearer_to_fetch() -> None:
-    assert fetch_cost_bytes(3) == fetch_cost_bytes(1) < fetch_cost_bytes(1500)
+    few, some, many = (
+        fetch_cost_bytes([200.0] * n, stored(FileVersion.V2_1)) for n in (1, 3, 1500)
+    )
+    assert few == some < many
+
+
+def test_narrow_rows_are_cheap_to_fetch_from_files_with_chunks() -> None:
+    old, new = (
+        fetch_cost_bytes([8.0, 8.0], stored(v)) for v in (FileVersion.V2_0, FileVersion.V2_1)
+    )
+    assert new < old

@@ -9,8 +9,8 @@ from enum import Enum
 from operator import attrgetter
 
 from lancelake.errors import CorruptTableError
+from lancelake.format.extension_names import EXTENSION_NAME
 from lancelake.format.file_version import FileVersion
-from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.format.schema import BLOB_KEY, Field
 from lancelake.format.schema_codec import decode as decode_schema
 from lancelake.proto import file_pb2

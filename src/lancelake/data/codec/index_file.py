@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lancelake.data.codec.address import CodecAddress, writing
 from lancelake.data.codec.official import file_writer
-from lancelake.data.codec.readers import CodecReader, explained, open_reader
+from lancelake.data.codec.readers import CodecReader, expect_reader, explained, open_reader
 from lancelake.errors import CorruptTableError, ObjectNotFoundError, UnsupportedError
 from lancelake.format.computed_once import computed_once
 from lancelake.format.index_meta import IndexFile
@@ -59,6 +59,10 @@ class SegmentFolder:
             return False
         except (CorruptTableError, ObjectNotFoundError):
             return True
+
+    def expect(self, name: str) -> None:
+        """Prepare to open a file of the segment soon, if there is one of this name."""
+        expect_reader(self.file(name))
 
     def create(self, name: str, schema: pa.Schema) -> IndexFileWriter:
         """Create a file of the segment."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from io import FileIO
 
@@ -20,6 +21,8 @@ from lancelake.storage.table_files import FileAt
 _BYTE = 8
 # For less, it is not worth to look at the pages.
 _LEAST_BYTES = 1 << 20
+# More rows are read faster by several threads, which the codec has.
+_MOST_TAKEN = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,19 @@ class PlainVectors:
 
     def take(self, offsets: RowOffsets) -> pa.RecordBatch:
         """Return the rows at these offsets, sorted and unique."""
-        return self.decoded.take(offsets)
+        is_few = 0 < len(offsets) <= _MOST_TAKEN and int(offsets[-1]) < self.num_rows
+        pages = self._whole_pages() if is_few and hasattr(os, "posix_fadvise") else None
+        file = None if pages is None else self._opened()
+        if pages is None or file is None:
+            return self.decoded.take(offsets)
+        rows = offsets.tolist()
+        self.codec.account(rows)
+        with file:
+            extents = [next(pages.extents(row, row + 1)) for row in rows]
+            # The disk loads all rows at once, as it does for the codec.
+            for begin, length in extents:
+                os.posix_fadvise(file.fileno(), begin, length, os.POSIX_FADV_WILLNEED)
+            return self._read(file, extents, len(rows))
 
     def batches(self, *, start: int, stop: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield rows start to stop in order, in batches of `batch_rows`, except for the last."""
@@ -114,12 +129,17 @@ class PlainVectors:
         self.codec.account(range(start, stop))
         with file:
             for first in range(start, stop, batch_rows):
-                yield self._batch(file, pages, first, min(stop, first + batch_rows))
+                last = min(stop, first + batch_rows)
+                yield self._read(file, pages.extents(first, last), last - first)
 
     def _pages_of(self, start: int, stop: int) -> PlainPages | None:
         width = row_width(self.schema.field(0).type)
         if width is None or (stop - start) * width < _LEAST_BYTES:
             return None
+        return self._whole_pages()
+
+    def _whole_pages(self) -> PlainPages | None:
+        """Return the pages, if they have all rows."""
         pages = self.pages()
         return pages if pages is not None and pages.first_rows[-1] == self.num_rows else None
 
@@ -130,19 +150,17 @@ class PlainVectors:
         except OSError:
             return None
 
-    def _batch(self, file: FileIO, pages: PlainPages, start: int, stop: int) -> pa.RecordBatch:
+    def _read(self, file: FileIO, extents: Iterable[tuple[int, int]], rows: int) -> pa.RecordBatch:
         dtype = self.schema.field(0).type
-        buffer = pa.allocate_buffer((stop - start) * pages.width)
+        buffer = pa.allocate_buffer(rows * (row_width(dtype) or 0))
         target = memoryview(buffer).cast("B")
         at = 0
         with explained(self.place.path):
-            for begin, length in pages.extents(start, stop):
+            for begin, length in extents:
                 _read(file, begin, target[at : at + length], self.place.path)
                 at += length
-        items = pa.Array.from_buffers(
-            dtype.value_type, (stop - start) * dtype.list_size, [None, buffer]
-        )
-        vectors = pa.Array.from_buffers(dtype, stop - start, [None], children=[items])
+        items = pa.Array.from_buffers(dtype.value_type, rows * dtype.list_size, [None, buffer])
+        vectors = pa.Array.from_buffers(dtype, rows, [None], children=[items])
         return pa.RecordBatch.from_arrays([vectors], schema=self.schema)
 
 

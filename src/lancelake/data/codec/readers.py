@@ -8,7 +8,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from lance.file import LanceFileReader
 
 _OPEN_READERS = 128
+# The codec reads as much to open a file.
+_END_BYTES = 64 << 10
 # Index files of releases before 0.20 may have it.
 _LEGACY = "to read v1 metadata"
 
@@ -163,6 +165,20 @@ _readers: RecentlyUsed[tuple[FileAt, tuple[str, ...] | None], CodecReader] = Rec
 def open_reader(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
     """Open a data file for some of its columns, by the codec's names."""
     return _readers.get((place, columns), lambda: _open(place, columns))
+
+
+def expect_reader(place: FileAt) -> None:
+    """Start to load the end of a local file, which is read to open it; others are left alone."""
+    if place.root.scheme != "file" or not hasattr(os, "posix_fadvise"):
+        return
+    # A file that cannot be read is reported when it is opened.
+    with suppress(OSError, LanceTableError):
+        descriptor = os.open(regular_file(place), os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            start = max(0, os.fstat(descriptor).st_size - _END_BYTES)
+            os.posix_fadvise(descriptor, start, 0, os.POSIX_FADV_WILLNEED)
+        finally:
+            os.close(descriptor)
 
 
 def forget_readers(uris: Collection[str]) -> None:

@@ -20,8 +20,9 @@ from pyroaring import BitMap
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
 from lancelake.errors import CorruptTableError
 from lancelake.format import roaring
+from lancelake.format.ids import MAX_FRAGMENT_ID, MAX_ROWS
 from lancelake.format.index_meta import IndexFile
-from lancelake.format.row_address import MAX_FRAGMENT_ID, MAX_ROWS, fragment_of, split
+from lancelake.format.row_address import fragment_of, split
 from lancelake.index.answer import NO_ROWS, Answer, RowMask
 from lancelake.index.kind import ROW_ID, VALUE, SegmentFacts
 from lancelake.index.row_ids import (

@@ -20,7 +20,7 @@ from lancelake.index.vector.vectors import Element
 _BYTE = 8
 _NIBBLE = 4
 _LOW = np.uint8(15)
-_scanners = threading.local()
+_quantizers = threading.local()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,10 +82,8 @@ class ProductCodes:
     def encode(self, vectors: Matrix, centers: Matrix) -> CodeMatrix:
         """Return the numbers of the nearest sub-vectors."""
         vectors = self._residuals(vectors, centers)
-        library = faiss()
-        found = library.ProductQuantizer(self.dimension, self.parts, self.bits)
-        library.copy_array_to_vector(self.codebook.reshape(-1), found.centroids)
-        codes: CodeMatrix = found.compute_codes(np.ascontiguousarray(vectors, dtype=np.float32))
+        quantizer = self._new_quantizer(faiss())
+        codes: CodeMatrix = quantizer.compute_codes(np.ascontiguousarray(vectors, dtype=np.float32))
         return codes
 
     def decode(self, codes: CodeMatrix) -> Matrix:
@@ -128,30 +126,38 @@ class ProductCodes:
         library = faiss_or_none()
         if library is None:
             return None
-        index = self._scanner(library)
-        library.copy_array_to_vector(loaded.reshape(-1), index.codes)
-        index.ntotal = len(loaded)
-        asked = self._residuals(queries, center)
-        found, places = index.search(np.ascontiguousarray(asked, dtype=np.float32), k)
-        if self.metric is Metric.DOT:
-            return 1 - found, places
-        return found / 2 if self.metric is Metric.COSINE else found, places
+        is_dot = self.metric is Metric.DOT
+        quantizer = self._quantizer(library)
+        asked = np.ascontiguousarray(self._residuals(queries, center), dtype=np.float32)
+        codes = np.ascontiguousarray(loaded)
+        found = np.empty((len(asked), k), dtype=np.float32)
+        places = np.empty((len(asked), k), dtype=np.int64)
+        # The codes are read where they are; an index of faiss would have a copy of them.
+        heap = library.float_minheap_array_t() if is_dot else library.float_maxheap_array_t()
+        heap.nh, heap.k = len(asked), k
+        heap.ids, heap.val = library.swig_ptr(places), library.swig_ptr(found)
+        search = quantizer.search_ip if is_dot else quantizer.search
+        search(library.swig_ptr(asked), len(asked), library.swig_ptr(codes), len(codes), heap, True)
+        if is_dot:
+            return scored(1 - found), places
+        return scored(found / 2 if self.metric is Metric.COSINE else found), places
 
     def _residuals(self, vectors: Matrix, centers: Matrix) -> Matrix:
         return vectors - centers if self.encodes_residuals else vectors
 
-    def _scanner(self, library: Any) -> Any:
-        """Return an index of faiss with the codebook, one for each thread."""
-        known: tuple[ProductCodes, Any] | None = getattr(_scanners, "last", None)
+    def _quantizer(self, library: Any) -> Any:
+        """Return a quantizer of faiss with the codebook, one for each thread."""
+        known: tuple[ProductCodes, Any] | None = getattr(_quantizers, "last", None)
         if known is not None and known[0] is self:
             return known[1]
-        is_dot = self.metric is Metric.DOT
-        metric = library.METRIC_INNER_PRODUCT if is_dot else library.METRIC_L2
-        index = library.IndexPQ(self.dimension, self.parts, self.bits, metric)
-        library.copy_array_to_vector(self.codebook.reshape(-1), index.pq.centroids)
-        index.is_trained = True
-        _scanners.last = (self, index)
-        return index
+        found = self._new_quantizer(library)
+        _quantizers.last = (self, found)
+        return found
+
+    def _new_quantizer(self, library: Any) -> Any:
+        found = library.ProductQuantizer(self.dimension, self.parts, self.bits)
+        library.copy_array_to_vector(self.codebook.reshape(-1), found.centroids)
+        return found
 
     def _tables(self, queries: Matrix) -> npt.NDArray[np.float32]:
         """Return the distance of each part of the queries to each sub-vector."""

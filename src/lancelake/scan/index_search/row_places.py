@@ -47,17 +47,23 @@ class RowPlaces:
 
     def find(self, wanted: U64Array) -> U64Array:
         """Return the rows that have one of these ids, which ascend."""
+        return self.located(wanted)[1]
+
+    def located(self, wanted: U64Array) -> tuple[npt.NDArray[np.int64], U64Array]:
+        """Return which of ascending ids rows have, and the row of each."""
         if not self.count:
-            return wanted[:0]
+            return np.zeros(0, dtype=np.int64), wanted[:0]
         last = self.first + self.count - 1 if self.ids is None else int(self.ids[-1])
-        low = np.searchsorted(wanted, np.uint64(self.first), "left")
-        part = wanted[low : np.searchsorted(wanted, np.uint64(last), "right")]
+        low = int(np.searchsorted(wanted, np.uint64(self.first), "left"))
+        high = int(np.searchsorted(wanted, np.uint64(last), "right"))
+        part = wanted[low:high]
         if self.ids is None:
-            return part - np.uint64(self.first)
+            return np.arange(low, high), part - np.uint64(self.first)
         places = np.searchsorted(self.ids, part)
-        places = places[self.ids[places] == part] if len(part) else places
-        found = places if self.rows is None else self.rows[places]
-        return found.astype(np.uint64)
+        found = np.flatnonzero(self.ids[places] == part) if len(part) else places
+        places = places[found]
+        rows = places if self.rows is None else self.rows[places]
+        return found + low, rows.astype(np.uint64)
 
 
 def row_places(snapshot: Snapshot, fragment: Fragment) -> RowPlaces:

@@ -18,8 +18,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format.evolution import Widened
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.fragment_bytes import from_bytes
-from lancelake.format.ids import FragmentId
-from lancelake.format.row_address import OFFSET_BITS
+from lancelake.format.ids import OFFSET_BITS, FragmentId
 from lancelake.spark.columns.column_writer import ADDRESS, WriteColumns
 from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.jobs.partition_job import on_partitions

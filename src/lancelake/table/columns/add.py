@@ -18,10 +18,10 @@ from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format import evolution
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.evolution import Widened
+from lancelake.format.extension_names import EXTENSION_NAME
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
-from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.scan.count import live_rows, physical_rows
 from lancelake.scan.execute import execute
 from lancelake.scan.plan import ScanTask

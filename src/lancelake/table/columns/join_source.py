@@ -18,7 +18,7 @@ from lancelake.errors import UnsupportedError
 from lancelake.format.arrow_schema import from_arrow, storage_schema
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
-from lancelake.format.row_address import MAX_ROWS
+from lancelake.format.ids import MAX_ROWS
 from lancelake.format.schema import Schema
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt, TableFiles

@@ -12,7 +12,7 @@ from lancelake.errors import UnsupportedError
 from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
-from lancelake.format.row_address import MAX_ROWS
+from lancelake.format.ids import MAX_ROWS
 from lancelake.scan.count import live_rows, physical_rows
 from lancelake.table.compact.bins import Bin, CompactionCandidate, bins, file_count
 from lancelake.table.compact.coverage import coverage_by_index, ensure_known_coverage

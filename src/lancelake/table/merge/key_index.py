@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError
 from lancelake.expr.arrays import type_at
 from lancelake.expr.condition import Column, Condition, Membership, all_of
-from lancelake.format.fragment_list import FragmentList
 from lancelake.format.schema import Field
+from lancelake.index.key_range import ordered_points
+from lancelake.index.row_ids import U64Array
 from lancelake.scan.count import count_rows
+from lancelake.scan.index_search.key_rows import rows_with_keys
 from lancelake.scan.index_search.search import IndexSearch, search
 from lancelake.scan.index_search.sources import IndexSources
 from lancelake.scan.outputs import expression_schema
 from lancelake.scan.plan import ScanTask
 from lancelake.table.merge.keys import Comparer, key_fields
+from lancelake.table.merge.source import RowNumbers
 from lancelake.table.merge.source_keys import SourceKeys
 
 # With fewer rows for each key, reading the keys of all rows is as fast as looking each up.
@@ -37,6 +43,41 @@ class KeyLookup:
         return with_keys(base, self.fields, self.keys, scans)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedMatches:
+    """Rows with a key of the source, of fragments whose keys need not be read."""
+
+    fragments: BitMap
+    source: RowNumbers
+    target: U64Array
+
+
+def indexed_matches(
+    base: Snapshot, fields: Sequence[Field], keys: SourceKeys
+) -> IndexedMatches | None:
+    """Return the rows that an index of the key finds together with their keys.
+
+    None where there is no such index, the keys are many, or they have several columns or repeats.
+    """
+    if len(fields) > 1 or not keys.are_unique or keys.table.num_rows > most_keys(base):
+        return None
+    column = _column(base, fields[0])
+    # An index of floating-point numbers takes both zeros for the same value.
+    if column is None or column.dtype != keys.table.column(0).type:
+        return None
+    complete = keys.complete().combine_chunks()
+    if not complete.num_rows:
+        return None
+    values, numbers = (chunks.chunk(0) for chunks in complete.columns)
+    points, order = ordered_points(values)
+    with _named(base):
+        found = rows_with_keys(base, column, points)
+    numbers = np.asarray(numbers)[np.asarray(order)]
+    return IndexedMatches(
+        fragments=found.fragments, source=numbers[found.points], target=found.addresses
+    )
+
+
 def most_keys(base: Snapshot) -> int:
     """Return how many keys are looked up at most; for more, the keys of all rows are read."""
     return count_rows(base) // _ROWS_PER_KEY if base.indices else 0
@@ -51,7 +92,7 @@ def with_keys(
     """
     if keys.table.num_rows > most_keys(base):
         return list(scans)
-    found = _asked(base, fields, keys)
+    found = _asked(base, fields, keys, scans)
     return list(scans) if found is None else narrowed(scans, found)
 
 
@@ -78,19 +119,33 @@ def narrowed(scans: Sequence[ScanTask], found: IndexSearch) -> list[ScanTask]:
     return [scan for scan in left if scan.rows is None or scan.rows]
 
 
-def _asked(base: Snapshot, fields: Sequence[Field], keys: SourceKeys) -> IndexSearch | None:
-    schema = expression_schema(base.manifest.schema)
+def _asked(
+    base: Snapshot, fields: Sequence[Field], keys: SourceKeys, scans: Sequence[ScanTask]
+) -> IndexSearch | None:
     conditions: list[Condition] = []
     for field, values in zip(fields, keys.table.columns, strict=True):
-        plain = Comparer.of(field).plain
-        column = Column(path=(field.name,), dtype=plain)
-        if type_at(schema, column.path) == plain:
-            conditions.append(Membership(column=column, values=_values(values, plain)))
+        column = _column(base, field)
+        if column is not None:
+            conditions.append(Membership(column=column, values=_values(values, column.dtype)))
     if not conditions:
         return None
+    with _named(base):
+        return search(base, all_of(conditions), [scan.fragment.id for scan in scans])
+
+
+def _column(base: Snapshot, field: Field) -> Column | None:
+    """Return a column whose values indices store as keys are compared; None for others."""
+    plain = Comparer.of(field).plain
+    column = Column(path=(field.name,), dtype=plain)
+    schema = expression_schema(base.manifest.schema)
+    return column if type_at(schema, column.path) == plain else None
+
+
+@contextmanager
+def _named(base: Snapshot) -> Iterator[None]:
+    """Let errors name the table."""
     try:
-        ids = FragmentList.of(base.manifest.fragments).ids
-        return search(base, all_of(conditions), ids)
+        yield
     except LanceTableError as error:
         raise error.at(base.location.uri, base.version) from error.__cause__
 

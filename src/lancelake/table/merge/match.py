@@ -22,7 +22,7 @@ from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.scan_columns import ScanColumns
-from lancelake.table.merge.key_index import with_keys
+from lancelake.table.merge.key_index import indexed_matches, with_keys
 from lancelake.table.merge.keys import Comparer
 from lancelake.table.merge.prefilter import Numbers, Sieve, key_numbers
 from lancelake.table.merge.source import RowNumbers
@@ -118,14 +118,33 @@ def match_keys(
         remembers_small=True,
     )
     scans: Sequence[ScanTask] = plan(base, request).tasks
-    if use_index:
+    known = indexed_matches(base, fields, keys) if use_index else None
+    if known is not None:
+        scans = [scan for scan in scans if scan.fragment.id not in known.fragments]
+    if use_index and scans:
         scans = with_keys(base, fields, keys, scans)
-    scans = divided(scans, engine.parallelism)
+    found = _read(base, fields, keys, divided(scans, engine.parallelism), engine, progress)
+    if known is None:
+        return found
+    return _ordered_pairs(
+        np.concatenate([known.source, found.source]), np.concatenate([known.target, found.target])
+    )
+
+
+def _read(
+    base: Snapshot,
+    fields: tuple[Field, ...],
+    keys: SourceKeys,
+    scans: Sequence[ScanTask],
+    engine: Engine,
+    progress: Progress | None,
+) -> Pairs:
+    """Find rows by reading the keys of the table."""
     if not scans or not keys.table.num_rows:
         return read_pairs([])
     tasks = [
         MatchKeys(scans=group, fields=fields, keys=part, are_unique=keys.are_unique)
-        for part in keys.parts(_KEYS_AT_ONCE)
+        for part in map(_in_order, keys.parts(_KEYS_AT_ONCE))
         for group in balanced(scans, engine.parallelism)
     ]
     job = Job(description=f"match keys of {base.location.uri}", tasks=tasks, progress=progress)
@@ -134,7 +153,7 @@ def match_keys(
 
 def _looked_up(rows: Iterator[pa.RecordBatch], keys: pa.Table) -> pa.Table:
     """Look up rows by unique keys of one fixed-width column."""
-    known, sources = _ordered(keys)
+    known, sources = _sorted_keys(keys)
     schema = pa.schema([(_ADDRESS, pa.uint64()), (SOURCE_ROW, pa.int64())])
     found: list[pa.RecordBatch] = []
     for held in rows:
@@ -149,14 +168,25 @@ def _looked_up(rows: Iterator[pa.RecordBatch], keys: pa.Table) -> pa.Table:
     return pa.Table.from_batches(found, schema)
 
 
-def _ordered(keys: pa.Table) -> tuple[Numbers, RowNumbers]:
+def _in_order(keys: pa.Table) -> pa.Table:
+    """Sort keys of one integer column, once for all tasks, each of which would have to."""
+    if keys.column_names[1:] != [SOURCE_ROW] or not pa.types.is_integer(keys.column(0).type):
+        return keys
+    _, order = _order(keys)
+    return keys if order is None else keys.take(pa.array(order))
+
+
+def _sorted_keys(keys: pa.Table) -> tuple[Numbers, RowNumbers]:
     """Return sorted keys, and the source row of each."""
-    known = np.concatenate([key_numbers(chunk) for chunk in keys.column(0).chunks])
+    known, order = _order(keys)
     sources = keys.column(SOURCE_ROW).to_numpy()
-    if bool((known[1:] > known[:-1]).all()):
-        return known, sources
-    order = np.argsort(known)
-    return known[order], sources[order]
+    return (known, sources) if order is None else (known[order], sources[order])
+
+
+def _order(keys: pa.Table) -> tuple[Numbers, npt.NDArray[np.intp] | None]:
+    """Return keys as numbers, and their order; None if they ascend."""
+    known = np.concatenate([key_numbers(chunk) for chunk in keys.column(0).chunks])
+    return known, None if bool((known[1:] > known[:-1]).all()) else np.argsort(known)
 
 
 def _joined(target: pa.RecordBatchReader, keys: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -197,8 +227,10 @@ def read_pairs(results: Iterable[bytes]) -> Pairs:
     if not tables:
         return Pairs(source=np.array([], dtype=np.int64), target=np.array([], dtype=np.uint64))
     table = pa.concat_tables(tables)
-    source = table.column(SOURCE_ROW).to_numpy()
-    target = table.column(_ADDRESS).to_numpy()
+    return _ordered_pairs(table.column(SOURCE_ROW).to_numpy(), table.column(_ADDRESS).to_numpy())
+
+
+def _ordered_pairs(source: RowNumbers, target: Addresses) -> Pairs:
     order = np.argsort(target)
     if len(order) > 1 and bool((np.diff(target[order]) == 0).any()):
         order = np.lexsort((source, target))

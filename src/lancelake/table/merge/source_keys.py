@@ -35,13 +35,18 @@ class SourceKeys:
         table = pa.table(columns, names=[f"k{i}" for i in range(len(columns))])
         return SourceKeys(table=table, are_unique=len(columns) == 1 and _are_unique(columns[0]))
 
-    def parts(self, size: int) -> Iterator[pa.Table]:
-        """Yield the keys without a null, with their row numbers, this many at a time."""
+    def complete(self) -> pa.Table:
+        """Return the keys without a null, with their row numbers."""
         numbers = pa.array(np.arange(self.table.num_rows))
         numbered = self.table.append_column(SOURCE_ROW, numbers)
         columns = self.table.columns
         if any(column.null_count for column in columns):
             numbered = numbered.filter(is_complete(columns))
+        return numbered
+
+    def parts(self, size: int) -> Iterator[pa.Table]:
+        """Yield the keys without a null, with their row numbers, this many at a time."""
+        numbered = self.complete()
         for start in range(0, numbered.num_rows, size):
             yield numbered.slice(start, size)
 

@@ -133,3 +133,26 @@ def test_an_open_file_is_still_read_after_it_was_removed(tmp_path: Path) -> None
     assert is_plain(reader)
     (tmp_path / "x.lance").unlink()
     assert sum(batch.num_rows for batch in read(reader, 0, 9000, 1000)) == 9000
+
+
+@pytest.mark.parametrize("rows", [[0], [3999, 4000, 6999, 7000], [5, 6, 7, 4100]], ids=str)
+def test_single_rows_are_those_that_the_codec_reads(tmp_path: Path, rows: list[int]) -> None:
+    reader = written(tmp_path, [vectors(size, seed=seed) for seed, size in enumerate(PAGES)])
+    assert isinstance(reader, PlainVectors)
+    offsets = np.array(rows, dtype=np.uint64)
+    assert reader.take(offsets) == reader.decoded.take(offsets)
+
+
+def test_single_rows_are_read_without_the_codec(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = written(tmp_path, [vectors(size) for size in PAGES])
+    assert isinstance(reader, PlainVectors)
+    monkeypatch.setattr(type(reader.decoded), "take", None)
+    assert reader.take(np.array([1, 4005], dtype=np.uint64)).num_rows == 2
+
+
+def test_row_beyond_the_file_is_left_to_the_codec(tmp_path: Path) -> None:
+    reader = written(tmp_path, [vectors(10)])
+    with pytest.raises(CorruptTableError):
+        reader.take(np.array([10], dtype=np.uint64))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from lance.file import LanceFileWriter
 
-from lancelake.data.codec.readers import explained, open_reader, temporary_folder
+from lancelake.data.codec.readers import expect_reader, explained, open_reader, temporary_folder
 from lancelake.data.recently_used import RecentlyUsed
 from lancelake.errors import CorruptTableError, OutOfRangeError
 from lancelake.storage.location import Location
@@ -93,3 +94,17 @@ def test_cache_forgets_what_was_not_used_for_longest() -> None:
     for key in ("a", "b", "a", "c", "a", "b"):
         assert cache.get(key, lambda key=key: make(key)) == key.upper()
     assert made == ["a", "b", "c", "b"]
+
+
+def test_end_of_an_expected_file_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "f.lance").write_bytes(bytes(100_000))
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda _, start, size, __: asked.append((start, size)))
+    expect_reader(FileAt(root=Location.parse(tmp_path), path="f.lance"))
+    assert asked == [(100_000 - 65_536, 0)]
+
+
+@pytest.mark.parametrize("name", ["missing.lance", "pipe.lance"])
+def test_expected_file_that_cannot_be_read_is_left_to_the_reader(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe.lance")
+    expect_reader(FileAt(root=Location.parse(tmp_path), path=name))

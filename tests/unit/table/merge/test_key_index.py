@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,13 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.engine.local import LocalEngine
-from lancelake.table.merge import key_index
+from lancelake.scan.plan import ScanTask
+from lancelake.table.merge import key_index, match
 from lancelake.table.merge.keys import key_fields
 from lancelake.table.merge.match import match_keys
 from lancelake.table.merge.source import kept
 from lancelake.table.merge.source_keys import SourceKeys
+from lancelake.table.row_steps.find import divided
 from tests.support.searched_tables import add_segment
 
 COUNT = 2000
@@ -59,22 +62,20 @@ def test_pairs_are_those_of_a_scan(
     base = lance.dataset(uri)._snapshot
     fields = key_fields(on, base.manifest.schema)
     read: list[int] = []
-    narrowed = key_index.narrowed
 
-    def watched(*arguments: object) -> object:
-        scans = narrowed(*arguments)  # type: ignore[arg-type]  # handed on
-        read.extend(len(scan.rows) for scan in scans if scan.rows is not None)
-        return scans
+    def watched(scans: Sequence[ScanTask], parts: int) -> Sequence[ScanTask]:
+        read.append(sum(scan.most_rows or 0 for scan in scans))
+        return divided(scans, parts)
 
-    monkeypatch.setattr(key_index, "narrowed", watched)
+    monkeypatch.setattr(match, "divided", watched)
     with kept(pa.table(source).to_reader()) as rows:
         keys = SourceKeys.of(rows, fields, on)
         engine = LocalEngine(parallelism=2)
         mine, scanned = (match_keys(base, fields, keys, engine, use_index=u) for u in (True, False))
     assert mine.source.tolist() == scanned.source.tolist()
     assert mine.target.tolist() == scanned.target.tolist()
-    assert read
-    assert sum(read) < COUNT
+    with_index, without = read
+    assert with_index < without
 
 
 def test_many_keys_are_found_by_a_scan(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:

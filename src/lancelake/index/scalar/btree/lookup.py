@@ -95,9 +95,15 @@ def open_lookup(folder: SegmentFolder) -> Lookup:
     return cache.kept(
         folder.uri,
         files.LOOKUP_FILE,
-        lambda: _read(folder.open(files.LOOKUP_FILE), folder.file(files.LOOKUP_FILE).path),
+        lambda: _load(folder),
         lambda found: found.greatest.nbytes * 2 + found.num_pages * _BYTES_PER_PAGE,
     )
+
+
+def _load(folder: SegmentFolder) -> Lookup:
+    # A search reads a page next, and the disk can be busy with its file meanwhile.
+    folder.expect(files.PAGE_FILE)
+    return _read(folder.open(files.LOOKUP_FILE), folder.file(files.LOOKUP_FILE).path)
 
 
 def _read(reader: IndexFileReader, path: str) -> Lookup:

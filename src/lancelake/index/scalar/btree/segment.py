@@ -13,7 +13,14 @@ from lancelake.expr.condition import Comparison, IsNull, Leaf, Membership, Opera
 from lancelake.index import cache
 from lancelake.index.answer import Answer
 from lancelake.index.key_range import KeyPoints, KeyRange, place_of, points_of, range_of
-from lancelake.index.kind import CountableSegment, Parameters, RangeSegment, SegmentFacts
+from lancelake.index.kind import (
+    CountableSegment,
+    Parameters,
+    PointSegment,
+    RangeSegment,
+    SegmentFacts,
+)
+from lancelake.index.order import Positions
 from lancelake.index.row_ids import EMPTY, RowIds, U64Array
 from lancelake.index.scalar.btree import files
 from lancelake.index.scalar.btree.lookup import Lookup, PageFile, open_lookup
@@ -25,7 +32,7 @@ from lancelake.index.sort import row_schema, value_sorted
 _STALE = "has stale bounds"
 
 
-class BTreeSegment(CountableSegment, RangeSegment):
+class BTreeSegment(CountableSegment, RangeSegment, PointSegment):
     """A BTREE that can be searched; its files are opened by the first search."""
 
     def __init__(self, facts: SegmentFacts) -> None:
@@ -65,6 +72,13 @@ class BTreeSegment(CountableSegment, RangeSegment):
         """Return the row ids of the keys of a range, in any order."""
         found = self._range(self.lookup, self._pages(), wanted)
         return np.concatenate(found) if found else np.zeros(0, dtype=np.uint64)
+
+    def rows_at(self, wanted: KeyPoints) -> tuple[Positions, U64Array]:
+        """Return the rows with one of several keys: the number of the key, and the row id."""
+        points, found = self._points(self.lookup, self._pages(), wanted)
+        if not found:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint64)
+        return np.repeat(points, [len(ids) for ids in found]), np.concatenate(found)
 
     def num_entries(self) -> int:
         """Return how many values and nulls are indexed."""
@@ -127,7 +141,7 @@ class BTreeSegment(CountableSegment, RangeSegment):
 
     def _membership(self, leaf: Membership) -> Answer:
         pages = self._pages()
-        found = _set(self._points(self.lookup, pages, points_of(leaf.values)))
+        found = _set(self._points(self.lookup, pages, points_of(leaf.values))[1])
         # What is not found in a list with a null is unknown.
         return Answer.never_false(found) if leaf.has_null else Answer.exact(found, pages.nulls())
 
@@ -144,7 +158,10 @@ class BTreeSegment(CountableSegment, RangeSegment):
             found.append(ids[nulls + low : nulls + high])
         return found + pages.ids(lookup.numbers[inside.start : inside.stop].tolist())
 
-    def _points(self, lookup: Lookup, pages: Pages, wanted: KeyPoints) -> list[U64Array]:
+    def _points(
+        self, lookup: Lookup, pages: Pages, wanted: KeyPoints
+    ) -> tuple[list[int], list[U64Array]]:
+        """Return numbers of points, some of them repeated, and the row ids of each."""
         first, end = lookup.near_points(wanted)
         edges = np.zeros(len(lookup.numbers) + 1, dtype=np.int64)
         np.add.at(edges, first, 1)
@@ -154,12 +171,16 @@ class BTreeSegment(CountableSegment, RangeSegment):
         # The points that a page can hold follow one another.
         starts = np.searchsorted(end, visited, "right").tolist()
         stops = np.searchsorted(first, visited, "right").tolist()
+        points: list[int] = []
         found: list[U64Array] = []
         for place, keys, ids in pages.read(numbers):
             low, high = wanted.places(keys, starts[place], stops[place])
             nulls = len(ids) - len(keys)
-            found += [ids[nulls + a : nulls + b] for a, b in zip(low, high, strict=True) if a < b]
-        return found
+            for point, (a, b) in enumerate(zip(low, high, strict=True), starts[place]):
+                if a < b:
+                    points.append(point)
+                    found.append(ids[nulls + a : nulls + b])
+        return points, found
 
 
 def _is_most(pages: int, lookup: Lookup) -> bool:

@@ -11,8 +11,8 @@ from pyroaring import BitMap
 from lancelake.clock import Ids, SystemIds
 from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment import Fragment
-from lancelake.format.ids import FragmentId
-from lancelake.format.row_address import MAX_ROWS, offset_of
+from lancelake.format.ids import MAX_ROWS, FragmentId
+from lancelake.format.row_address import offset_of
 from lancelake.pylance._dataset.arguments.os_errors import os_errors
 from lancelake.pylance._dataset.arguments.scan_arguments import Filter
 from lancelake.pylance._dataset.scanning.fragment_scans import FragmentScans

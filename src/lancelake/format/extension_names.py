@@ -1,0 +1,10 @@
+"""Names of Arrow extension types, and the keys of field metadata that state them."""
+
+from __future__ import annotations
+
+EXTENSION_NAME = "ARROW:extension:name"
+EXTENSION_METADATA = "ARROW:extension:metadata"
+BFLOAT16 = "lance.bfloat16"
+JSON = "lance.json"
+ARROW_JSON = "arrow.json"
+BLOB_V2 = "lance.blob.v2"
