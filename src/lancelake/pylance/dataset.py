@@ -61,6 +61,7 @@ from lancelake.pylance._dataset.scan_statistics import ScanStatistics
 from lancelake.pylance._dataset.scanner import LanceScanner
 from lancelake.pylance._dataset.scanner_builder import ScannerBuilder
 from lancelake.pylance._dataset.scanning import serialize_row_addrs
+from lancelake.pylance._dataset.search_options import VectorSearchQuery
 from lancelake.pylance._dataset.searching import DatasetSearch
 from lancelake.pylance._dataset.session import Session, locate
 from lancelake.pylance._dataset.sql import SqlQuery, SqlQueryBuilder
@@ -150,6 +151,7 @@ __all__ = [
     "Transaction",
     "UpdateResult",
     "VectorIndexReader",
+    "VectorSearchQuery",
     "Version",
     "VersionRef",
     "__version__",

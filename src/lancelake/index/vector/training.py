@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lancelake.engine.stages import Stages
 from lancelake.errors import InvalidRequestError
 from lancelake.index.kind import VALUE
 from lancelake.index.vector.clustering import (
@@ -73,22 +74,30 @@ def indexed_vectors(values: pa.Array, dtype: VectorType, metric: Metric) -> Vect
 
 
 def train(
-    batches: Iterable[pa.RecordBatch], total: int, settings: BuildSettings, dtype: VectorType
+    batches: Iterable[pa.RecordBatch],
+    total: int,
+    settings: BuildSettings,
+    dtype: VectorType,
+    stages: Stages | None = None,
 ) -> TrainedModel:
     """Train partitions and codes from some of about `total` rows."""
+    stages = stages or Stages()
     wanted = max(_LEAST_SAMPLE, settings.sample_rate * settings.partitions_for(total))
     if settings.code == "PQ":
         wanted = max(wanted, _CODE_SAMPLE << settings.bits)
-    sample = _sample(batches, total, wanted, dtype, settings.metric)
-    if not len(sample):
-        sample = np.zeros((1, dtype.dimension), dtype=sample.dtype)
-    count = settings.partitions_for(total)
-    partitions = _partitions(sample, min(count, len(sample)), settings)
+    with stages.stage("train_ivf", unit="models"):
+        sample = _sample(batches, total, wanted, dtype, settings.metric)
+        if not len(sample):
+            sample = np.zeros((1, dtype.dimension), dtype=sample.dtype)
+        count = settings.partitions_for(total)
+        partitions = _partitions(sample, min(count, len(sample)), settings)
+    with stages.stage("train_quantizer", unit="models"):
+        codes = _codes(sample, partitions, settings, dtype)
     return TrainedModel(
         type=settings.type,
         dtype=dtype,
         partitions=partitions,
-        codes=_codes(sample, partitions, settings, dtype),
+        codes=codes,
         accelerator=settings.accelerator,
     )
 

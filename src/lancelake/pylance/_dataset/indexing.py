@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+import warnings
 from collections.abc import Iterable
 from typing import Any, Self, Unpack
 
@@ -264,6 +265,8 @@ class DatasetIndices(GuardedDataset):
             >>> [(index["name"], index["type"], index["fields"]) for index in ds.list_indices()]
             [('id_idx', 'BTree', ['id'])]
         """
+        problem = "list_indices is deprecated; use describe_indices"
+        warnings.warn(problem, DeprecationWarning, stacklevel=2)
         coverage = current_coverage(self._snapshot)
         return inform(self._snapshot.indices, self._snapshot.manifest, coverage=coverage)
 
