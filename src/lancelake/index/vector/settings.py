@@ -48,6 +48,7 @@ _KNOWN = (
     "pq_codebook",
     "sq_bounds",
     "accelerator",
+    "skip_transpose",
 )
 _CODE_BITS = (4, 8)
 _ROTATED_BITS = range(1, 10)
@@ -71,6 +72,8 @@ class BuildSettings:
     centers: npt.NDArray[np.float32] | None
     codebook: npt.NDArray[np.float32] | None
     bounds: tuple[float, float] | None
+    skip_transpose: bool
+    """Whether PQ codes are stored row by row."""
     accelerator: str | None
     """Device of PyTorch on which vectors are clustered and assigned; None for the CPU."""
 
@@ -99,6 +102,7 @@ class BuildSettings:
             centers=_floats(parameters.get("ivf_centroids")),
             codebook=_floats(parameters.get("pq_codebook")),
             bounds=parameters.get("sq_bounds"),
+            skip_transpose=bool(parameters.get("skip_transpose")),
             accelerator=_device(parameters.get("accelerator")),
         )
         settings.ensure_fits(dtype)

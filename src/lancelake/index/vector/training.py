@@ -149,7 +149,11 @@ def _codes(
         book = _codebook(sample, partitions, settings)
     shape = settings.parts, 1 << settings.bits, -1
     return ProductCodes(
-        metric=metric, element=dtype.element, bits=settings.bits, codebook=book.reshape(shape)
+        metric=metric,
+        element=dtype.element,
+        bits=settings.bits,
+        codebook=book.reshape(shape),
+        is_transposed=not settings.skip_transpose,
     )
 
 
