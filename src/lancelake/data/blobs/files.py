@@ -61,8 +61,8 @@ def ensure_same_limits(table: Schema, data: Schema) -> None:
             stated, limit = given.metadata.get(key), getattr(mine, name.replace("-", "_"))
             if stated is not None and stated != str(limit).encode():
                 raise InvalidRequestOSError(
-                    f"Cannot append data with blob threshold metadata {key}={stated.decode()} for field "
-                    f"{given.name!r}; the table has {limit}",
+                    f"Cannot append data with blob threshold metadata {key}={stated.decode()} for "
+                    f"field {given.name!r}; the table has {limit}",
                     column=given.name,
                 )
 

@@ -22,7 +22,7 @@ from lancelake.index.vector.flat_codes import FlatCodes
 from lancelake.index.vector.metric import Matrix, Metric, normalized
 from lancelake.index.vector.partitions import Partitions
 from lancelake.index.vector.product_codes import ProductCodes
-from lancelake.index.vector.rotated_codes import new_rotated_codes
+from lancelake.index.vector.rotated_codes import new_settings, rotated_codes
 from lancelake.index.vector.scalar_codes import ScalarCodes
 from lancelake.index.vector.settings import BuildSettings
 from lancelake.index.vector.vectors import Vectors, VectorType
@@ -143,7 +143,9 @@ def _codes(
         low, high = settings.bounds or (float(sample.min()), float(sample.max()))
         return ScalarCodes(dimension=dtype.dimension, metric=metric, lower=low, upper=high)
     if settings.code == "RQ":
-        return new_rotated_codes(metric, dtype.dimension, settings.bits)
+        given = settings.rotation_model or new_settings(dtype.dimension, settings.bits)
+        layout = {**given, "packed": not settings.skip_transpose}
+        return rotated_codes(metric, dtype.dimension, layout)
     book = settings.codebook
     if book is None:
         book = _codebook(sample, partitions, settings)

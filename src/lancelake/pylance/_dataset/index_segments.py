@@ -90,7 +90,7 @@ class DatasetIndexSegments(GuardedDataset):
             fragment_ids: The fragments to cover, which are required.
             index_uuid: Refused: a segment gets a new one.
             target_partition_size: Rows per partition to aim at.
-            rabitq_model: Not supported.
+            rabitq_model: Result of `build_rq_model`, for RQ indices.
             **kwargs: Parameters of the kind.
 
         Returns:

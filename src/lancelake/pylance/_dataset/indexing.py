@@ -171,7 +171,7 @@ class DatasetIndices(GuardedDataset):
             fragment_ids: Not supported: use `create_index_uncommitted`.
             index_uuid: Not supported: use `create_index_uncommitted`.
             target_partition_size: Rows per partition to aim at, if `num_partitions` is not given.
-            skip_transpose: Store PQ codes row by row.
+            skip_transpose: Store PQ and RQ codes row by row.
             progress_callback: Called while the index is built.
             **kwargs: Parameters: `num_bits`, `sample_rate`, `max_iters`, `m`, `ef_construction` and
                 `max_level` of vectors, or those of a scalar kind.

@@ -45,9 +45,10 @@ def vector_parameters(
     found["num_partitions"] = None if count is None else _whole(count)
     found["accelerator"] = _accelerator(name, given["accelerator"])
     found["target_partition_size"] = given["target_partition_size"]
+    found["skip_transpose"] = True if given["skip_transpose"] else None
+    found["rabitq_model"] = given.get("rabitq_model")
     if "PQ" in name:
         found["num_sub_vectors"] = given["num_sub_vectors"]
-        found["skip_transpose"] = True if given["skip_transpose"] else None
         found["pq_codebook"] = None if codebook is None else floats(codebook)
     if centers is not None:
         found["ivf_centroids"] = _centers(floats(centers), found["num_partitions"])
@@ -71,7 +72,10 @@ def _refuse_unsupported(name: str, given: Mapping[str, Any], options: Mapping[st
     for argument in ("precomputed_partition_dataset", "storage_options"):
         if given[argument] is not None:
             raise UnsupportedError(f"{argument} of a vector index build is not supported")
-    if given["skip_transpose"] and "PQ" not in name:
+    if given.get("rabitq_model") is not None and "RQ" not in name:
+        raise InvalidRequestError(f"{name} does not take rabitq_model")
+    has_codes = "PQ" in name or "RQ" in name
+    if given["skip_transpose"] and not has_codes:
         raise UnsupportedError(f"skip_transpose of {name} is not supported")
     version = options.get("index_file_version", _FILE_VERSION)
     if str(version).upper() != _FILE_VERSION:
