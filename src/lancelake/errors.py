@@ -238,6 +238,12 @@ class AlreadyExistsError(LanceTableError, FileExistsError, ValueError):
     exit_code = 4
 
 
+class IndexExistsError(AlreadyExistsError, RuntimeError):
+    """An index of this name exists already; official releases raise RuntimeError."""
+
+    code = "index_exists"
+
+
 class UnsupportedError(LanceTableError, NotImplementedError, ValueError, OSError):
     """The table or the call needs a feature that this library does not support."""
 

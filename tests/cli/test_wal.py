@@ -112,5 +112,5 @@ def test_tail_of_an_unknown_region_exits_with_2(run: Run, wal_table: Path) -> No
 
 
 def test_a_table_without_a_mem_wal_exits_with_2(run: Run, sound: Path) -> None:
-    for command in ("status", "merge", "tail"):
+    for command in ("status", "merge", "tail", "gc"):
         assert run("wal", command, sound).exit_code == 2

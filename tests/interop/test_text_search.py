@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import lancelake.pylance as ours
@@ -236,3 +237,42 @@ def test_tokenizers_make_the_same_terms(
     code = "result = lance.dataset(uri).stats.index_stats('t_idx')['indices'][0]['num_tokens']"
     (shown,) = ours.dataset(tmp_table).stats.index_stats("t_idx")["indices"]
     assert official_14.run(tmp_table, code) == shown["num_tokens"]
+
+
+LISTED = pa.table(
+    {
+        "id": range(6),
+        "t": [["red fox", "blue dog", None, "", "owl"], ["dog", "owl"], None, [], [None], ["red"]],
+    }
+)
+IN_LISTS = [
+    [["match", "red", "t", {}], {}],
+    [["match", "dog owl", "t", {}], {}],
+    [["phrase", "fox blue", "t", 0], {}],
+    [["phrase", "dog owl", "t", 0], {}],
+]
+
+
+@pytest.mark.parametrize("builder", ["ours", "14.0.2"])
+def test_lists_of_strings_are_one_document_per_row(
+    officials: OfficialPool, official_14: Official, tmp_table: str, builder: str
+) -> None:
+    ours.write_dataset(LISTED, tmp_table)
+    build(officials, tmp_table, builder, "t")
+    ours.write_dataset(LISTED.slice(0, 2), tmp_table, mode="append")
+    compare(official_14, tmp_table, IN_LISTS)
+
+
+def test_release_4_searches_our_index_of_lists(official_4: Official, tmp_table: str) -> None:
+    ours.write_dataset(LISTED, tmp_table)
+    ours.dataset(tmp_table).create_scalar_index("t", "INVERTED", **OPTIONS)
+    compare(official_4, tmp_table, IN_LISTS)
+
+
+def test_an_index_of_release_4_of_lists_has_a_document_per_element(
+    official_4: Official, tmp_table: str
+) -> None:
+    ours.write_dataset(LISTED, tmp_table)
+    official_4.create_scalar_index(tmp_table, "t", "INVERTED", **OPTIONS)
+    found = ours.dataset(tmp_table).to_table(["id"], full_text_query="owl")
+    assert sorted(found["id"].to_pylist()) == [0, 1]

@@ -252,3 +252,22 @@ def test_we_maintain_what_a_release_built(official: Official, tmp_table: str, ki
     exact = ask_ours(tmp_table, use_index=False)
     assert recall(ask_ours(tmp_table, nprobes=2, refine_factor=20), exact) > REFINED[kind]
     assert recall(ask(official, tmp_table, nprobes=2, refine_factor=20), exact) > REFINED[kind]
+
+
+def test_official_searches_codes_that_are_not_transposed(
+    official_14: Official, tmp_table: str
+) -> None:
+    values = np.random.default_rng(7).standard_normal((600, 8), dtype=np.float32)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), 8)
+    table = lance.write_dataset(pa.table({"id": range(600), "v": vectors}), tmp_table)
+    table.create_index("v", "IVF_PQ", num_partitions=2, num_sub_vectors=4, skip_transpose=True)
+    (stored,) = table.index_statistics("v_idx")["indices"]
+    assert stored["sub_index"]["transposed"] is False
+    nearest = {"column": "v", "q": values[3].tolist(), "k": 5, "nprobes": 2}
+    mine = table.to_table(["id"], nearest=nearest)["id"].to_pylist()
+    theirs = official_14.run(
+        tmp_table,
+        "result = lance.dataset(uri).to_table(['id'], nearest=nearest)['id'].to_pylist()",
+        nearest=nearest,
+    )
+    assert mine == theirs

@@ -19,6 +19,7 @@ from lancelake.data.schema_check import ensure_fits
 from lancelake.data.storable import ensure_storable
 from lancelake.data.write_task import WriteTask
 from lancelake.format import layout
+from lancelake.format.bases import BasePath
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import TOMBSTONE
@@ -39,6 +40,8 @@ class ColumnFile:
     newest_readers_only: bool = False
     text: InvalidText = InvalidText.REFUSE
     """Handling of strings that are not UTF-8."""
+    declared_bases: tuple[BasePath, ...] = ()
+    """Base paths of the table, below which blobs may be stored."""
 
     def ensure_possible(self, data: pa.Schema) -> Schema:
         """Return the columns of the data, or raise for those that do not fit."""
@@ -68,7 +71,12 @@ class ColumnFile:
         first = next(values, None)
         if first is None:
             return None
-        task = WriteTask(root=self.root, schema=schema, file_version=self.version)
+        task = WriteTask(
+            root=self.root,
+            schema=schema,
+            file_version=self.version,
+            declared_bases=self.declared_bases,
+        )
         writer = DataFileWriter(task, schema, data_file_name(ids.uuid4()))
         for piece in pieces(first):
             writer.write(piece)

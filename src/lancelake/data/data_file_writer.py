@@ -35,7 +35,11 @@ class DataFileWriter:
         files = TableFiles(root=task.root, bases=() if base is None else (base,))
         self._place = files.data_file(self._entry)
         self._address = CodecAddress.of(self._place)
-        self._blobs = BlobFiles(address=self._address, allow_external=task.allow_external_blobs)
+        self._blobs = BlobFiles(
+            address=self._address,
+            allow_external=task.allow_external_blobs,
+            bases=task.declared_bases,
+        )
         self._arrow = file_schema(schema)
         with writing(name):
             self._codec = file_writer(

@@ -67,7 +67,10 @@ class WriteTask:
     """Whether values of another type are converted without loss; otherwise they are refused."""
 
     allow_external_blobs: bool = False
-    """Whether blobs may be URIs of objects outside the table."""
+    """Whether blobs may be URIs of objects outside the table and its base paths."""
+
+    declared_bases: tuple[BasePath, ...] = ()
+    """Base paths of the table, below which blobs may be stored."""
 
     text: InvalidText = InvalidText.REFUSE
     """Handling of strings with invalid UTF-8."""

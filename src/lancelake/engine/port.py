@@ -31,6 +31,9 @@ class JobProgress:
     description: str
     done: int
     total: int
+    stage: str = ""
+    """Stage of a job that has several one after the other."""
+    unit: str = "rows"
 
 
 Progress = Callable[[JobProgress], None]

@@ -26,6 +26,10 @@ def is_float(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_float32(dtype) or pa.types.is_float64(dtype))
 
 
+def _is_decimal(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal128(dtype) or pa.types.is_decimal256(dtype))
+
+
 def is_comparable(dtype: pa.DataType) -> bool:
     """Whether Arrow compares values of a type just as DataFusion does."""
     return (
@@ -37,7 +41,9 @@ def is_comparable(dtype: pa.DataType) -> bool:
             or pa.types.is_boolean(dtype)
             or pa.types.is_date(dtype)
             or pa.types.is_timestamp(dtype)
-            or (pa.types.is_decimal128(dtype) and dtype.scale >= 0)
+            or pa.types.is_duration(dtype)
+            or pa.types.is_fixed_size_binary(dtype)
+            or (_is_decimal(dtype) and dtype.scale >= 0)
         )
     )
 
@@ -54,7 +60,7 @@ def typed(value: pa.Scalar, dtype: pa.DataType) -> pa.Scalar | None:
     is_whole = pa.types.is_integer(value.type)
     if is_float(dtype) and (is_whole or is_float(value.type)):
         return pa.scalar(float(value.as_py()), dtype)
-    if is_whole and (pa.types.is_integer(dtype) or pa.types.is_decimal128(dtype)):
+    if is_whole and (pa.types.is_integer(dtype) or _is_decimal(dtype)):
         number = value.as_py()
         if not fits(number, dtype):
             return None

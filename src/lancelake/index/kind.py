@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.engine.stages import Stages
 from lancelake.expr.condition import Leaf
 from lancelake.format.index_meta import IndexDetails, IndexFile
 from lancelake.index.answer import Answer
@@ -57,6 +58,8 @@ class BuildInput:
     parameters: Parameters = field(default_factory=dict)
     num_rows: int = 0
     """Number of the rows, about. Kinds of row order may read `batches` several times."""
+    stages: Stages = field(default_factory=Stages)
+    """Where kinds that build in stages report them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lancelake.data.codec import official
 from lancelake.memwal import follow_commits
 from lancelake.pylance._dataset.arguments.base_path import DatasetBasePath
 from lancelake.pylance._dataset.description.stats import DataStatistics, FieldStatistics
@@ -106,3 +107,10 @@ __all__ = [
     "tokenize",
     "write_dataset",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name != "BlobDescriptorArrayBuilder":
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return official.blob_member(name)

@@ -9,7 +9,7 @@ from typing import IO, Any, Protocol
 
 import pyarrow as pa
 
-from lancelake.data.codec import readers
+from lancelake.data.codec import official, readers
 from lancelake.errors import InvalidRequestError
 from lancelake.format.extension_names import BLOB_V2
 
@@ -26,6 +26,8 @@ __all__ = [
 ]
 
 DEFAULT_BLOB_BUFFER_SIZE = 512 * 1024
+_OF_CODEC = ("BlobDescriptor", "BlobDescriptorArrayBuilder")
+"""Values of file sessions, loaded with the codec."""
 _MOST_BYTES = (1 << 64) - 1
 _FULL = pa.struct(
     [
@@ -360,3 +362,10 @@ def _register() -> None:
 
 
 _register()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_CODEC:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return official.blob_member(name)

@@ -65,6 +65,7 @@ from lancelake.pylance._dataset.scanning.scan_methods import serialize_row_addrs
 from lancelake.pylance._dataset.scanning.scan_statistics import ScanStatistics
 from lancelake.pylance._dataset.scanning.scanner import LanceScanner
 from lancelake.pylance._dataset.scanning.scanner_builder import ScannerBuilder
+from lancelake.pylance._dataset.scanning.search_options import VectorSearchQuery
 from lancelake.pylance._dataset.scanning.searching import DatasetSearch
 from lancelake.pylance._dataset.scanning.sql import SqlQuery, SqlQueryBuilder
 from lancelake.pylance._dataset.state.guarded import lock_of
@@ -154,6 +155,7 @@ __all__ = [
     "Transaction",
     "UpdateResult",
     "VectorIndexReader",
+    "VectorSearchQuery",
     "Version",
     "VersionRef",
     "__version__",

@@ -14,6 +14,7 @@ from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_mask import AllowedRows, masked_plan
+from lancelake.scan.search_filter import plan_filtered_search
 from lancelake.scan.stream import count, run
 from lancelake.scan.text_search.plan import plan_text_search
 from lancelake.scan.vector_search.plan import plan_vector_search
@@ -78,6 +79,8 @@ def prepare(
     snapshot: Snapshot, request: ScanRequest, mask: AllowedRows | None = None
 ) -> PreparedScan:
     """Plan what a request asks for, on the rows of a mask."""
+    if request.search_filter is not None:
+        return plan_filtered_search(snapshot, request, mask)
     if request.nearest is not None:
         return plan_vector_search(snapshot, request, mask)
     if request.text_query is not None:

@@ -56,6 +56,8 @@ class ScanRequest:
     """Full text search: only matching rows are returned, the best first."""
     prefilter: bool = False
     """Whether a search considers only rows that match the filter; else its result is filtered."""
+    search_filter: Nearest | TextQuery | None = None
+    """A second search: only rows that it finds too are returned."""
     hides_scores: bool = False
     """Whether a search adds no column of scores to the columns of the request."""
     json_binary: bool = False

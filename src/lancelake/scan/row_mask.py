@@ -10,6 +10,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.format import row_address_set
 from lancelake.format.ids import MAX_ROWS, FragmentId
 from lancelake.format.row_address import ascending, by_fragment
+from lancelake.format.rowids.segment import U64Array
 from lancelake.scan.plan import ScanPlan, ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
@@ -24,6 +25,13 @@ class AllowedRows:
 
     allowed: Parts | None
     blocked: Parts
+    is_addressed: bool = False
+    """Whether the rows are given by their addresses, also where they have stable ids."""
+
+    @staticmethod
+    def at(addresses: U64Array) -> AllowedRows:
+        """Return the mask of the rows at some addresses."""
+        return AllowedRows(by_fragment(addresses), {}, is_addressed=True)
 
     @staticmethod
     def of(allowlist: bytes | None, blocklist: bytes | None) -> AllowedRows | None:
@@ -35,7 +43,7 @@ class AllowedRows:
 
     def at_addresses(self, snapshot: Snapshot) -> AllowedRows:
         """Return the mask by address; only stable row ids differ from addresses."""
-        if not snapshot.manifest.has_stable_row_ids:
+        if self.is_addressed or not snapshot.manifest.has_stable_row_ids:
             return self
         allowed = None if self.allowed is None else _addressed(snapshot, self.allowed)
         return AllowedRows(allowed, _addressed(snapshot, self.blocked))

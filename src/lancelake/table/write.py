@@ -11,6 +11,7 @@ import pyarrow as pa
 from lancelake import events
 from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.arrays.text import InvalidText
+from lancelake.data.blobs.files import ensure_same_limits
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.schema_check import match_schema
 from lancelake.data.storable import ensure_storable, is_for_newest_readers
@@ -120,6 +121,7 @@ def fragments_for(
     _ensure_possible(base, options)
     if base is not None and options.mode is WriteMode.APPEND:
         schema, version = base.manifest.schema, _appended_version(base, options)
+        ensure_same_limits(schema, from_arrow(reader.schema))
         is_for_newest = is_for_newest_readers(schema, version)
     else:
         schema, version = from_arrow(reader.schema), _new_version(base, options)
@@ -134,6 +136,7 @@ def fragments_for(
         pages=options.pages,
         bases=options.targets.among(bases),
         allow_external_blobs=options.allow_external_blobs,
+        declared_bases=tuple(bases),
         text=options.text,
         newest_readers_only=is_for_newest,
     )

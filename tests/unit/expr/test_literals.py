@@ -89,3 +89,16 @@ def test_list_takes_the_type_of_a_column(
 ) -> None:
     found = typed_array(values, dtype)
     assert (None if found is None else found.to_pylist()) == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pa.scalar(Decimal("2.00"), pa.decimal256(76, 2)),
+        pa.scalar(2, pa.duration("ms")),
+        pa.scalar(b"0123", pa.binary(4)),
+    ],
+    ids=lambda value: str(value.type),
+)
+def test_a_constant_of_the_type_of_the_column_is_compared(value: pa.Scalar) -> None:
+    assert typed(value, value.type) == value

@@ -189,3 +189,11 @@ def test_ranges_beyond_a_blob_are_refused(tmp_path: Path) -> None:
         made.read_blob_ranges("blob", [(0, 0, 4)], selector="indices")
     with pytest.raises(ValueError, match="io_buffer_size must be greater than 0"):
         made.read_blobs("blob", indices=[0], io_buffer_size=0)
+
+
+def test_descriptors_of_blobs_are_built_with_the_class_of_the_codec() -> None:
+    builder = lance.BlobDescriptorArrayBuilder("b")
+    builder.append_inline(b"x")
+    builder.append_null()
+    assert builder.finish().null_count == 1
+    assert builder.field.metadata[b"ARROW:extension:name"] == b"lance.blob.v2"

@@ -106,3 +106,63 @@ def test_a_file_whose_rows_fail_was_begun_as_that_of_its_fragment(tmp_path: Path
         LanceFragment.create(tmp_path / "t", reader, fragment_id=7, progress=notes)
     assert [fragment.id for fragment in notes.begun] == [7]
     assert notes.completed == []
+
+
+def _vectors() -> pa.Table:
+    values = pa.array([float(i % 97) for i in range(4000)], pa.float32())
+    return pa.table({"v": pa.FixedSizeListArray.from_arrays(values, 4), "t": ["red fox"] * 1000})
+
+
+def _events(told: list[IndexProgress]) -> list[str]:
+    return [f"{each.event} {each.stage}" for each in told if each.event != "progress"]
+
+
+def test_a_vector_index_reports_its_stages(tmp_path: Path) -> None:
+    told: list[IndexProgress] = []
+    options: dict[str, Any] = {"num_partitions": 3, "num_sub_vectors": 2}
+    table = lance.write_dataset(_vectors(), tmp_path)
+    table.create_index("v", "IVF_PQ", progress_callback=told.append, **options)
+    stages = ["train_ivf", "train_quantizer", "shuffle", "merge_partitions"]
+    assert _events(told) == [f"{e} {s}" for s in stages for e in ("start", "complete")]
+    done = {each.stage: each.completed for each in told}
+    assert (done["shuffle"], done["merge_partitions"]) == (1000, 3)
+
+
+def test_a_text_index_reports_its_stages(tmp_path: Path) -> None:
+    told: list[IndexProgress] = []
+    table = lance.write_dataset(_vectors(), tmp_path)
+    table.create_scalar_index("t", "INVERTED", progress_callback=told.append)
+    stages = ["load_data", "tokenize_docs", "copy_partitions", "write_metadata"]
+    assert _events(told) == [f"{e} {s}" for s in stages for e in ("start", "complete")]
+    assert max(e.completed or 0 for e in told if e.stage == "tokenize_docs") == 1000
+
+
+def test_merging_parts_of_a_text_index_reports_its_stages(tmp_path: Path) -> None:
+    told: list[IndexProgress] = []
+    unique = "7f3c1a52-9d1e-4f7b-8a66-0c5d2b9e1f34"
+    table = lance.write_dataset(_vectors(), tmp_path, max_rows_per_file=500)
+    for number in (0, 1):
+        table.create_scalar_index("t", "INVERTED", fragment_ids=[number], index_uuid=unique)
+    table.merge_index_metadata(unique, "INVERTED", progress_callback=told.append)
+    stages = ["read_partition_metadata", "remap_partition_files", "write_merged_metadata"]
+    assert _events(told) == [f"{e} {s}" for s in stages for e in ("start", "complete")]
+
+
+def test_a_callback_stops_a_build_where_a_stage_begins(tmp_path: Path) -> None:
+    def fail(told: IndexProgress) -> None:
+        raise RuntimeError("out of paper")
+
+    table = lance.write_dataset(_vectors(), tmp_path)
+    with pytest.raises(RuntimeError, match="out of paper"):
+        table.create_index("v", "IVF_FLAT", num_partitions=2, progress_callback=fail)
+    assert not table.has_index
+
+
+def test_a_callback_that_fails_at_the_end_of_a_stage_is_only_logged(tmp_path: Path) -> None:
+    def fail(told: IndexProgress) -> None:
+        if told.event == "complete":
+            raise RuntimeError("out of paper")
+
+    table = lance.write_dataset(_vectors(), tmp_path)
+    table.create_scalar_index("t", "INVERTED", progress_callback=fail)
+    assert table.has_index

@@ -94,7 +94,7 @@ def test_rows_that_change_are_found_as_they_are(tmp_path: Path, kind: str, stabl
     assert recall(table, nprobes=2, refine_factor=5) == 1.0
     table.optimize.optimize_indices()
     assert recall(table, nprobes=2, refine_factor=5) == 1.0
-    assert table.index_statistics("v_idx")["num_unindexed_rows"] == 0
+    assert table.index_statistics("s.v_idx")["num_unindexed_rows"] == 0
     table.optimize.compact_files()
     assert "LanceRead" not in plan_of(table)
     assert recall(table, nprobes=2, refine_factor=5) == 1.0
@@ -259,7 +259,7 @@ def test_an_empty_index_finds_rows_by_scanning(tmp_path: Path) -> None:
     table.create_index("v", "IVF_FLAT", train=False)
     assert recall(table) == 1.0
     table.optimize.optimize_indices()
-    assert table.index_statistics("v_idx")["num_unindexed_rows"] == 0
+    assert table.index_statistics("s.v_idx")["num_unindexed_rows"] == 0
     assert recall(table, nprobes=4) == 1.0
 
 
@@ -312,3 +312,16 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingPackageError, match=r"lancelake\[search\]"):
         written(tmp_path).create_index("v", "IVF_FLAT")
+
+
+def test_an_index_of_a_nested_vector_is_refreshed(tmp_table: str) -> None:
+    def rows(first: int) -> pa.Table:
+        values = pa.array([float(first + i) for i in range(600)], pa.float32())
+        vectors = pa.FixedSizeListArray.from_arrays(values, 2)
+        return pa.table({"s": pa.StructArray.from_arrays([vectors], names=["v"])})
+
+    table = lance.write_dataset(rows(0), tmp_table)
+    table.create_index("s.v", "IVF_FLAT", num_partitions=2)
+    table.insert(rows(1000))
+    table.optimize.optimize_indices()
+    assert table.index_statistics("s.v_idx")["num_unindexed_rows"] == 0

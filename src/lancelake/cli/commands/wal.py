@@ -179,6 +179,8 @@ def collect_command(
     base = open_head(location(uri, options), branch)
     limit = None if older_than is None else age(older_than, "'--older-than'")
     done = collect_garbage(base, older_than=limit, dry_run=dry_run)
+    if not done.regions:
+        wal_status(base)  # raises for a table that has no MemWAL, and no files of an ended one
     report(output, _collect_body(base, done), _collect_rows(base, done))
 
 

@@ -11,13 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancelake.data.blobs.external import outside_of_bases, stored_place
 from lancelake.data.codec.address import CodecAddress, writing
 from lancelake.data.codec.official import file_session
 from lancelake.data.file_schema import PREPARED_BLOB
-from lancelake.errors import InvalidRequestError, SchemaMismatchError
+from lancelake.errors import InvalidRequestOSError, SchemaMismatchError
+from lancelake.format.bases import BasePath
 from lancelake.format.blobs import BlobKind, side_file
 from lancelake.format.column_path import quote_segment
-from lancelake.format.schema import Field
+from lancelake.format.schema import Field, Schema
 from lancelake.storage import disk_sync
 from lancelake.storage.table_files import FileAt
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from lance.file import LanceFileSession
 
 Mask = npt.NDArray[np.bool_]
+_Place = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +49,32 @@ class BlobLimits:
         )
 
 
+def ensure_same_limits(table: Schema, data: Schema) -> None:
+    """Raise if data states other size limits of a blob column than the table has."""
+    known = {column.name: column for column in table.fields}
+    for given in data.fields:
+        if given.name not in known:
+            continue
+        mine = BlobLimits.of(known[given.name])
+        for name in ("inline", "dedicated", "pack-file"):
+            key = f"lance-encoding:blob-{name}-size-threshold"
+            stated, limit = given.metadata.get(key), getattr(mine, name.replace("-", "_"))
+            if stated is not None and stated != str(limit).encode():
+                raise InvalidRequestOSError(
+                    f"Cannot append data with blob threshold metadata {key}={stated.decode()} for "
+                    f"field {given.name!r}; the table has {limit}",
+                    column=given.name,
+                )
+
+
 @dataclass(slots=True, kw_only=True)
 class BlobFiles:
     """The files beside one data file."""
 
     address: CodecAddress
     allow_external: bool = False
+    bases: tuple[BasePath, ...] = ()
+    """Declared base paths, below which blobs may be stored."""
     _session: LanceFileSession | None = None
     _pack: Any = None  # the codec's writer of packed blobs, whose class is not in lance.file
     _pack_bytes: int = 0
@@ -76,6 +99,12 @@ class BlobFiles:
                 ids[row] = self._dedicated(value)
             else:
                 ids[row], positions[row] = self._packed(value, limits)
+        placed = self._external(column, uris, is_external)
+        if placed:
+            shown = uris.to_pylist()
+            for row, (base, path) in placed.items():
+                ids[row], shown[row] = base, path
+            uris = pa.array(shown, uris.type)
         choices = [is_packed, is_dedicated, is_external]
         elsewhere = [BlobKind.PACKED, BlobKind.DEDICATED, BlobKind.EXTERNAL]
         kinds = np.select(choices, elsewhere, BlobKind.INLINE)
@@ -162,10 +191,18 @@ class BlobFiles:
         if (has_data & is_external).any() or not (has_data | is_external | rest).all():
             msg = f"a blob of column {where} must have exactly one of data and uri"
             raise SchemaMismatchError(msg, path=where)
-        if is_external.any() and not self.allow_external:
-            msg = f"a blob of column {where} is stored outside of the table"
-            action = "Write its bytes, or pass allow_external_blob_outside_bases=True."
-            raise InvalidRequestError(msg, column=where, action=action)
+
+    def _external(self, column: Field, uris: pa.Array, is_external: Mask) -> dict[int, _Place]:
+        """Return the places of blobs that are below a base; others must be allowed."""
+        found: dict[int, _Place] = {}
+        for row in np.flatnonzero(is_external).tolist():
+            uri = uris[row].as_py()
+            place = stored_place(uri, self.bases) if self.bases else None
+            if place is not None:
+                found[row] = place
+            elif not self.allow_external:
+                raise outside_of_bases(column.name, uri)
+        return found
 
 
 def _ensure_ranges(column: Field, values: pa.StructArray, is_external: Mask) -> None:

@@ -43,6 +43,11 @@ def arrow_member(name: str) -> Any:
     return getattr(arrow, name)
 
 
+def blob_member(name: str) -> Any:
+    """Return a class of the blob values that file sessions of the codec return and take."""
+    return getattr(codec_module("lance"), name)
+
+
 def counter(name: str) -> int:
     """Return a counter of the codec: of the reads of all files since the process started."""
     return int(getattr(codec_module("lance"), name)())

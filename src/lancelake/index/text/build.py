@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.engine.stages import Advance, Stages
 from lancelake.format.index_meta import IndexFile
 from lancelake.index.kind import ROW_ID, VALUE, BuiltSegment
 from lancelake.index.row_ids import U64Array
@@ -22,6 +23,7 @@ from lancelake.index.text import positions, postings
 from lancelake.index.text.analyzer import Analyzer
 from lancelake.index.text.bm25 import document_norms, document_weights, inverse_frequency
 from lancelake.index.text.collected import CollectedTerms, PartitionContent
+from lancelake.index.text.documents import documents
 from lancelake.index.text.parameters import TextParameters
 from lancelake.index.text.partition import StoredPartition
 from lancelake.index.text.postings import FIXED_TAIL, POSTING_TYPE, PostingLists
@@ -90,14 +92,16 @@ class TextIndexWriter:
         self._files: list[IndexFile] = []
         self._first = self._next = first
 
-    def add_texts(self, batches: Iterable[pa.RecordBatch]) -> None:
+    def add_texts(self, batches: Iterable[pa.RecordBatch], advance: Advance | None = None) -> None:
         """Add rows: texts and their row ids; null texts are left out."""
         for batch in _joined(batches):
             part = batch.filter(batch.column(VALUE).is_valid())
-            found = self._analyzer.occurrences(part.column(VALUE))
+            found = self._analyzer.occurrences(documents(part.column(VALUE)))
             ids = np.asarray(part.column(ROW_ID), dtype=np.uint64)
             self._pending.add(found.terms, found.texts, found.positions, ids)
             self._flush_if_full()
+            if advance is not None:
+                advance(batch.num_rows)
 
     def add_partition(self, partition: StoredPartition, choose: RowFilter) -> None:
         """Add the kept rows of a partition of another index with the same parameters."""
@@ -140,13 +144,17 @@ class TextIndexWriter:
         self._next += 1
         self._files += _written(self._folder, number, taken, self._parameters)
 
-    def finish(self, metadata_file: str = names.METADATA_FILE) -> BuiltSegment:
+    def finish(
+        self, metadata_file: str = names.METADATA_FILE, stages: Stages | None = None
+    ) -> BuiltSegment:
         """Write what is left, and the metadata of the index."""
-        self._flush()
+        stages = stages or Stages()
+        with stages.stage("copy_partitions", unit="partitions"):
+            self._flush()
         partitions = range(self._first, self._next)
-        self._files.append(
-            write_metadata(self._folder, metadata_file, partitions, self._parameters)
-        )
+        with stages.stage("write_metadata", unit="files"):
+            metadata = write_metadata(self._folder, metadata_file, partitions, self._parameters)
+        self._files.append(metadata)
         return BuiltSegment(
             details=self._parameters.details(),
             index_version=INDEX_VERSION,

@@ -13,7 +13,6 @@ import pyarrow as pa
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.expr.condition import Leaf
-from lancelake.expr.literals import is_text
 from lancelake.index.answer import Answer
 from lancelake.index.kind import (
     DROPPED,
@@ -29,6 +28,7 @@ from lancelake.index.kind import (
 from lancelake.index.row_ids import RowIds, U64Array
 from lancelake.index.text.analyzer import Analyzer
 from lancelake.index.text.build import OCCURRENCES_AT_ONCE, RowFilter, TextIndexWriter
+from lancelake.index.text.documents import is_document
 from lancelake.index.text.layout import TextLayout, read_layout
 from lancelake.index.text.parameters import KIND, TextParameters
 from lancelake.index.text.partition import StoredPartition
@@ -45,8 +45,8 @@ class _Inverted:
     order = Order.ROW
 
     def accepts(self, dtype: pa.DataType) -> bool:
-        """Whether columns of a type can be indexed: strings only."""
-        return is_text(dtype)
+        """Whether columns of a type can be indexed: strings, or lists of strings."""
+        return is_document(dtype)
 
     def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
         """Return the kind of ids in a segment: stable row ids if the table has them."""
@@ -101,11 +101,13 @@ def _written(
     folder: SegmentFolder,
 ) -> BuiltSegment:
     writer = TextIndexWriter(folder, parameters, OCCURRENCES_AT_ONCE)
-    for segment, choose in olds:
-        for partition in segment.partitions:
-            writer.add_partition(partition, choose)
-    writer.add_texts(rows.batches)
-    return writer.finish()
+    with rows.stages.stage("load_data"):
+        for segment, choose in olds:
+            for partition in segment.partitions:
+                writer.add_partition(partition, choose)
+    with rows.stages.stage("tokenize_docs", rows.num_rows) as advance:
+        writer.add_texts(rows.batches, advance)
+    return writer.finish(stages=rows.stages)
 
 
 def _keeping(keep: RowIds | None) -> RowFilter:

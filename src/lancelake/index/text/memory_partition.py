@@ -11,6 +11,7 @@ import pyarrow as pa
 from lancelake.index.kind import ROW_ID, VALUE
 from lancelake.index.text.analyzer import Analyzer
 from lancelake.index.text.collected import CollectedTerms, PartitionContent
+from lancelake.index.text.documents import documents
 from lancelake.index.text.partition import Documents, TermPosting
 from lancelake.index.text.terms import SortedTerms
 
@@ -70,7 +71,7 @@ def memory_partition(
     wanted = None if only is None else [analyzer.number_of(term) for term in only]
     for batch in batches:
         rows = batch.filter(batch.column(VALUE).is_valid())
-        found = analyzer.occurrences(rows.column(VALUE))
+        found = analyzer.occurrences(documents(rows.column(VALUE)))
         ids = np.asarray(rows.column(ROW_ID), dtype=np.uint64)
         lengths = np.bincount(found.texts, minlength=len(ids)).astype(np.uint32)
         kept = slice(None) if wanted is None else np.isin(found.terms, wanted)

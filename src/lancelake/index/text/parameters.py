@@ -46,6 +46,8 @@ _WITHOUT_STOP_WORDS = ("Arabic", "Greek", "Romanian", "Tamil", "Turkish")
 # Options of a build that change neither its terms nor its files here.
 _TUNING = ("memory_limit", "worker_memory_limit_mb", "num_workers", "skip_merge")
 _ROW = "row"
+_WRITTEN_LAYOUTS = (1, "1", "v1")
+_LAYOUTS = (*_WRITTEN_LAYOUTS, 2, 3, "2", "3", "v2", "v3")
 _MAX_LENGTH = (1 << 32) - 1
 
 
@@ -220,7 +222,9 @@ def _ensure_written_layout(values: dict[str, Any]) -> None:
     granularity = values.pop("document_granularity", None)
     if block not in (None, BLOCK_DOCS):
         raise UnsupportedError(f"posting blocks of {block!r} documents are not written")
-    if layout not in (None, 1, "1", "v1"):
+    if layout not in (None, *_LAYOUTS):
+        raise InvalidRequestError(f"unsupported FTS format version: {layout!r}")
+    if layout not in (None, *_WRITTEN_LAYOUTS):
         raise UnsupportedError(
             f"format version {layout!r} of text indices is not written",
             action="Omit format_version: all releases read version 1.",

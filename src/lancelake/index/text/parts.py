@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
 from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.engine.stages import Stages
 from lancelake.errors import InvalidRequestError
 from lancelake.index.kind import Parameters
 from lancelake.index.text.build import OCCURRENCES_AT_ONCE, TextIndexWriter, write_metadata
@@ -39,12 +40,18 @@ def text_parts(names: Iterable[str]) -> list[str]:
     return [match[0] for match in sorted(found, key=lambda match: int(match[1]))]
 
 
-def merge_text_parts(folder: SegmentFolder, parts: Iterable[str]) -> None:
+def merge_text_parts(folder: SegmentFolder, parts: Sequence[str], stages: Stages) -> None:
     """Write the metadata of the index that has the partitions of all parts."""
-    layouts = [read_layout(folder, name) for name in parts]
+    layouts = []
+    with stages.stage("read_partition_metadata", len(parts), "files") as advance:
+        for name in parts:
+            layouts.append(read_layout(folder, name))
+            advance(1)
     parameters = layouts[0].parameters
-    if any(layout.parameters != parameters for layout in layouts):
-        problem = "parts of a text index with different parameters cannot be merged"
-        raise InvalidRequestError(problem)
-    partitions = [number for layout in layouts for number in layout.partitions]
-    write_metadata(folder, METADATA_FILE, partitions, parameters)
+    with stages.stage("remap_partition_files", len(parts), "files"):
+        if any(layout.parameters != parameters for layout in layouts):
+            problem = "parts of a text index with different parameters cannot be merged"
+            raise InvalidRequestError(problem)
+        partitions = [number for layout in layouts for number in layout.partitions]
+    with stages.stage("write_merged_metadata", unit="files"):
+        write_metadata(folder, METADATA_FILE, partitions, parameters)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.engine.stages import Advance
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.index.kind import (
     DROPPED,
@@ -64,11 +65,14 @@ class VectorIndex:
         """Train on a sample of the rows, and write a segment."""
         dtype = _vector_type(rows.dtype)
         settings = BuildSettings.of(rows.parameters, self.name, dtype)
-        model = train(rows.batches, rows.num_rows, settings, dtype)
-        with grouped_rows(len(model.partitions)) as groups:
-            _encode(rows.batches, model, groups)
-            parts = map(groups.partition, range(len(model.partitions)))
-            return write_segment(model, settings, parts, folder)
+        model = train(rows.batches, rows.num_rows, settings, dtype, rows.stages)
+        count = len(model.partitions)
+        with grouped_rows(count) as groups:
+            with rows.stages.stage("shuffle", rows.num_rows) as advance:
+                _encode(_counted(rows.batches, advance), model, groups)
+            with rows.stages.stage("merge_partitions", count, "partitions") as advance:
+                parts = _each(map(groups.partition, range(count)), advance)
+                return write_segment(model, settings, parts, folder)
 
     def trained(self, rows: BuildInput) -> Parameters:
         """Train on a sample of rows; builds with the parameters returned have the same model."""
@@ -130,6 +134,20 @@ class VectorIndex:
         """Write a segment with other row ids."""
         segment = VectorSegment(facts)
         return write_segment(_model(segment), _settings(segment), _mapped(segment, row_map), folder)
+
+
+def _counted(batches: Iterable[pa.RecordBatch], advance: Advance) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch
+        advance(batch.num_rows)
+
+
+def _each(
+    parts: Iterable[PartitionCodes | None], advance: Advance
+) -> Iterator[PartitionCodes | None]:
+    for part in parts:
+        yield part
+        advance(1)
 
 
 def _encode(batches: Iterable[pa.RecordBatch], model: TrainedModel, groups: GroupedRows) -> None:

@@ -67,7 +67,7 @@ class ProductCodes:
             "num_sub_vectors": self.parts,
             "dimension": self.dimension,
             "codebook_tensor": [],
-            "transposed": True,
+            "transposed": self.is_transposed,
         }
 
     def buffer(self) -> bytes | None:
@@ -93,8 +93,12 @@ class ProductCodes:
         return joined.reshape(len(codes), self.dimension)
 
     def stored(self, codes: CodeMatrix) -> tuple[npt.NDArray[Any], ...]:
-        """Return the bytes of a partition: the first of all rows, the second of all rows, ..."""
-        return (np.ascontiguousarray(codes.T).reshape(-1),)
+        """Return the bytes of a partition: the first of all rows, the second of all rows, ...
+
+        Codes that are not transposed are stored row by row.
+        """
+        chosen = codes.T if self.is_transposed else codes
+        return (np.ascontiguousarray(chosen).reshape(-1),)
 
     def loaded(self, values: Sequence[npt.NDArray[Any]], rows: int) -> CodeMatrix:
         """Return the codes of a partition, one row each."""

@@ -35,7 +35,8 @@ _BITS_OF_BYTE = np.unpackbits(
 _DEVIATIONS = 1.9
 _OF_QUERIES = "raw_query"
 _OF_RESIDUALS = "residual_query"
-_KNOWN_BITS = range(1, 10)
+ROTATED_BITS = range(1, 10)
+"""Numbers of bits of a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,7 +86,7 @@ class RotatedCodes:
 
     def metadata(self) -> Mapping[str, Any]:
         """Return the rotation and the number of bits."""
-        return {**self.settings, "packed": True}
+        return dict(self.settings)
 
     def buffer(self) -> bytes | None:
         """Return None: the signs of the rotation are among the settings."""
@@ -136,7 +137,9 @@ class RotatedCodes:
         """Return the values of the columns for the rows of one partition."""
         numbers = self._numbers(codes)
         count = 2 if self.is_of_residuals else 3
-        columns = [packed_rows(codes[:, : self._sign_bytes])]
+        signs = codes[:, : self._sign_bytes]
+        is_packed = bool(self.settings.get("packed"))
+        columns = [packed_rows(signs) if is_packed else np.ascontiguousarray(signs).reshape(-1)]
         columns += [np.ascontiguousarray(numbers[:, i]) for i in range(count)]
         if self._further:
             steps = codes[:, self._sign_bytes : self._code_bytes]
@@ -254,8 +257,8 @@ def _rows(signs: CodeMatrix, steps: CodeMatrix | None, *numbers: Matrix) -> Code
     return np.concatenate([*parts, floats.view(np.uint8).reshape(len(signs), -1)], axis=1)
 
 
-def new_rotated_codes(metric: Metric, dimension: int, bits: int) -> RotatedCodes:
-    """Return codes for a new index; those of one bit are read by all releases that know RQ."""
+def new_settings(dimension: int, bits: int) -> dict[str, Any]:
+    """Return settings for a new index; those of one bit are read by all releases that know RQ."""
     settings: dict[str, Any] = {
         "rotate_mat_position": None,
         "fast_rotation_signs": list(arbitrary_signs(dimension)),
@@ -266,7 +269,7 @@ def new_rotated_codes(metric: Metric, dimension: int, bits: int) -> RotatedCodes
     }
     if bits > 1:
         settings["query_estimator"] = _OF_QUERIES
-    return rotated_codes(metric, dimension, settings)
+    return settings
 
 
 def rotated_codes(
@@ -275,7 +278,7 @@ def rotated_codes(
     """Return the codes of an index with these settings, and with a matrix if it stores one."""
     bits = int(settings["num_bits"])
     estimator = settings.get("query_estimator", _OF_RESIDUALS)
-    if bits not in _KNOWN_BITS or estimator not in (_OF_QUERIES, _OF_RESIDUALS):
+    if bits not in ROTATED_BITS or estimator not in (_OF_QUERIES, _OF_RESIDUALS):
         raise UnsupportedError(f"RQ codes of {bits} bits for {estimator} are not supported")
     if bits > 1 and estimator == _OF_RESIDUALS:
         raise UnsupportedError(f"RQ codes of {bits} bits for residuals are not supported")

@@ -191,6 +191,7 @@ class VectorSegment:
         }
         if isinstance(model.codes, ProductCodes):
             found["num_sub_vectors"], found["num_bits"] = model.codes.parts, model.codes.bits
+            found["skip_transpose"] = not model.codes.is_transposed
         elif isinstance(model.codes, RotatedCodes):
             found["num_bits"] = model.codes.bits
         if model.graphs and "params" in model.graphs[0]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +16,7 @@ from lancelake.index.scalar.parameters import ensure_known
 from lancelake.index.vector.accelerator import accelerator_named
 from lancelake.index.vector.clustering import ROUNDS
 from lancelake.index.vector.metric import Metric, metric_named
+from lancelake.index.vector.rotation import arbitrary_signs
 from lancelake.index.vector.vectors import VectorType
 
 TYPES = (
@@ -48,6 +51,8 @@ _KNOWN = (
     "pq_codebook",
     "sq_bounds",
     "accelerator",
+    "skip_transpose",
+    "rabitq_model",
 )
 _CODE_BITS = (4, 8)
 _ROTATED_BITS = range(1, 10)
@@ -71,6 +76,10 @@ class BuildSettings:
     centers: npt.NDArray[np.float32] | None
     codebook: npt.NDArray[np.float32] | None
     bounds: tuple[float, float] | None
+    skip_transpose: bool
+    """Whether PQ and RQ codes are stored row by row."""
+    rotation_model: Mapping[str, Any] | None
+    """Settings of RQ codes that the segments of an index share."""
     accelerator: str | None
     """Device of PyTorch on which vectors are clustered and assigned; None for the CPU."""
 
@@ -99,6 +108,8 @@ class BuildSettings:
             centers=_floats(parameters.get("ivf_centroids")),
             codebook=_floats(parameters.get("pq_codebook")),
             bounds=parameters.get("sq_bounds"),
+            skip_transpose=bool(parameters.get("skip_transpose")),
+            rotation_model=_rotation_model(parameters.get("rabitq_model"), dtype),
             accelerator=_device(parameters.get("accelerator")),
         )
         settings.ensure_fits(dtype)
@@ -155,6 +166,10 @@ class BuildSettings:
         if self.code == "RQ":
             if self.bits not in _ROTATED_BITS:
                 raise InvalidRequestError(f"num_bits of IVF_RQ must be 1 to 9, not {self.bits}")
+            model = self.rotation_model
+            if model is not None and model["num_bits"] != self.bits:
+                bits = model["num_bits"]
+                raise InvalidRequestError(f"rabitq_model has {bits} bits, not {self.bits}")
             if dimension % 8:
                 raise InvalidRequestError("vector dimension must be divisible by 8 for IVF_RQ")
 
@@ -184,3 +199,19 @@ def _device(name: object) -> str | None:
 
 def _floats(value: Any) -> npt.NDArray[np.float32] | None:
     return None if value is None else np.asarray(value, dtype=np.float32)
+
+
+def _rotation_model(text: object, dtype: VectorType) -> Mapping[str, Any] | None:
+    """Return the model of RQ codes that a text states."""
+    if text is None:
+        return None
+    try:
+        found = json.loads(str(text))
+        size, bits = int(found["code_dim"]), int(found["num_bits"])
+        signs = bytes(found["fast_rotation_signs"])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InvalidRequestError(f"rabitq_model is not a model of RQ codes: {error}") from error
+    if size != dtype.dimension or len(signs) != len(arbitrary_signs(size)):
+        problem = f"rabitq_model is of {size} values, the vectors have {dtype.dimension}"
+        raise InvalidRequestError(problem)
+    return {**found, "num_bits": bits}

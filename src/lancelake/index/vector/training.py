@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lancelake.engine.stages import Stages
 from lancelake.errors import InvalidRequestError
 from lancelake.index.kind import VALUE
 from lancelake.index.vector.clustering import (
@@ -21,7 +22,7 @@ from lancelake.index.vector.flat_codes import FlatCodes
 from lancelake.index.vector.metric import Matrix, Metric, normalized
 from lancelake.index.vector.partitions import Partitions
 from lancelake.index.vector.product_codes import ProductCodes
-from lancelake.index.vector.rotated_codes import new_rotated_codes
+from lancelake.index.vector.rotated_codes import new_settings, rotated_codes
 from lancelake.index.vector.scalar_codes import ScalarCodes
 from lancelake.index.vector.settings import BuildSettings
 from lancelake.index.vector.vectors import Vectors, VectorType
@@ -73,22 +74,30 @@ def indexed_vectors(values: pa.Array, dtype: VectorType, metric: Metric) -> Vect
 
 
 def train(
-    batches: Iterable[pa.RecordBatch], total: int, settings: BuildSettings, dtype: VectorType
+    batches: Iterable[pa.RecordBatch],
+    total: int,
+    settings: BuildSettings,
+    dtype: VectorType,
+    stages: Stages | None = None,
 ) -> TrainedModel:
     """Train partitions and codes from some of about `total` rows."""
+    stages = stages or Stages()
     wanted = max(_LEAST_SAMPLE, settings.sample_rate * settings.partitions_for(total))
     if settings.code == "PQ":
         wanted = max(wanted, _CODE_SAMPLE << settings.bits)
-    sample = _sample(batches, total, wanted, dtype, settings.metric)
-    if not len(sample):
-        sample = np.zeros((1, dtype.dimension), dtype=sample.dtype)
-    count = settings.partitions_for(total)
-    partitions = _partitions(sample, min(count, len(sample)), settings)
+    with stages.stage("train_ivf", unit="models"):
+        sample = _sample(batches, total, wanted, dtype, settings.metric)
+        if not len(sample):
+            sample = np.zeros((1, dtype.dimension), dtype=sample.dtype)
+        count = settings.partitions_for(total)
+        partitions = _partitions(sample, min(count, len(sample)), settings)
+    with stages.stage("train_quantizer", unit="models"):
+        codes = _codes(sample, partitions, settings, dtype)
     return TrainedModel(
         type=settings.type,
         dtype=dtype,
         partitions=partitions,
-        codes=_codes(sample, partitions, settings, dtype),
+        codes=codes,
         accelerator=settings.accelerator,
     )
 
@@ -134,13 +143,19 @@ def _codes(
         low, high = settings.bounds or (float(sample.min()), float(sample.max()))
         return ScalarCodes(dimension=dtype.dimension, metric=metric, lower=low, upper=high)
     if settings.code == "RQ":
-        return new_rotated_codes(metric, dtype.dimension, settings.bits)
+        given = settings.rotation_model or new_settings(dtype.dimension, settings.bits)
+        layout = {**given, "packed": not settings.skip_transpose}
+        return rotated_codes(metric, dtype.dimension, layout)
     book = settings.codebook
     if book is None:
         book = _codebook(sample, partitions, settings)
     shape = settings.parts, 1 << settings.bits, -1
     return ProductCodes(
-        metric=metric, element=dtype.element, bits=settings.bits, codebook=book.reshape(shape)
+        metric=metric,
+        element=dtype.element,
+        bits=settings.bits,
+        codebook=book.reshape(shape),
+        is_transposed=not settings.skip_transpose,
     )
 
 

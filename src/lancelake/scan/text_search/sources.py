@@ -12,7 +12,6 @@ from pyroaring import BitMap
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import ColumnNotFoundError, ColumnTypeError
 from lancelake.expr.condition import Column
-from lancelake.expr.literals import is_text
 from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.row_address import fragment_of
@@ -22,6 +21,7 @@ from lancelake.index.kind import ROW_ID, VALUE, IdKind
 from lancelake.index.row_ids import BoolArray
 from lancelake.index.stored_segment import StoredIndices, indexed_type
 from lancelake.index.text.analyzer import Analyzer
+from lancelake.index.text.documents import is_document
 from lancelake.index.text.kind import INVERTED, TextSegment
 from lancelake.index.text.parameters import TextParameters
 from lancelake.index.text.partition import StoredPartition
@@ -112,7 +112,7 @@ def text_column(snapshot: Snapshot, name: str, fragments: BitMap) -> SearchedCol
         problem = f"column {name!r} does not exist; the table has: {known}"
         raise ColumnNotFoundError(problem, table=snapshot.location.uri, column=name)
     dtype = indexed_type(trail[-1])
-    if not is_text(dtype):
+    if not is_document(dtype):
         problem = f"column {name!r} of type {dtype} has no text to search"
         raise ColumnTypeError(problem, table=snapshot.location.uri, column=name)
     column = Column(path=tuple(field.name for field in trail), dtype=dtype)

@@ -110,6 +110,7 @@ def column_file(base: Snapshot, schema: Schema, *, casts: bool = False) -> Colum
         version=version,
         casts=casts,
         newest_readers_only=is_for_newest_readers(base.manifest.schema, version),
+        declared_bases=base.manifest.base_paths,
     )
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.engine.port import JobProgress, Progress
+from lancelake.engine.stages import Stages
 from lancelake.format import layout
 from lancelake.format.ids import Version
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import CreateIndex
-from lancelake.index.kind import BuiltSegment, IdKind, Parameters
+from lancelake.index.kind import BuiltSegment, IdKind, Parameters, TrainedKind
+from lancelake.index.text.kind import INVERTED
 from lancelake.scan.count import live_rows
 from lancelake.storage.table_files import FileAt
 from lancelake.table.conflict_retry import Retries, racing, until_it_lands
@@ -38,6 +40,7 @@ from lancelake.table.publish import (
 
 BUILD_RETRIES = Retries(most=10, timeout_s=24 * 3600.0, longest_wait_s=30.0)
 """A build is repeated when a compaction moved the rows that it had read."""
+_LOAD = "load_data"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,7 @@ class SegmentBuild:
     fragments: BitMap
     parameters: Parameters
     on_rows: RowsRead | None = None
+    stages: Stages = field(default_factory=Stages)
 
     @property
     def stored(self) -> IdKind:
@@ -66,6 +70,7 @@ def built_here(build: SegmentBuild, folder: SegmentFolder) -> BuiltSegment:
         build.stored,
         parameters=build.parameters,
         on_rows=build.on_rows,
+        stages=build.stages,
     )
     return build.target.kind.build(rows, folder)
 
@@ -145,18 +150,27 @@ def _built(
     run: IndexRun,
     unique: uuid.UUID | None = None,
 ) -> IndexMetadata:
+    description = f"index {target.path}"
+    in_stages = _has_stages(target) and run.builder is built_here
+    rows_progress = None if in_stages else run.progress
     build = SegmentBuild(
         base=base,
         target=target,
         fragments=covered,
         parameters=parameters,
-        on_rows=row_counter(base, f"index {target.path}", covered, run.progress),
+        on_rows=row_counter(base, description, covered, rows_progress),
+        stages=Stages(description, run.progress if in_stages else None),
     )
     if unique is None and run.begun is not None:
         unique = run.begun(build)
     place = new_place(base, run.choices.surroundings, unique)
     built = run.builder(build, place.folder)
     return place.entry(base, name, target, built, covered)
+
+
+def _has_stages(target: IndexTarget) -> bool:
+    """Whether a kind reports the stages of a build; of others the rows read are counted."""
+    return target.kind is INVERTED or isinstance(target.kind, TrainedKind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,12 +228,12 @@ def row_counter(
     chosen = (f for f in base.manifest.fragments if f.id in fragments)
     total, done = sum(live_rows(*places, f) for f in chosen), 0
     report: Callable[[JobProgress], None] = progress
-    report(JobProgress(description=description, done=0, total=total))
+    report(JobProgress(description=description, done=0, total=total, stage=_LOAD))
 
     def count(rows: int) -> None:
         nonlocal done
         done += rows
-        report(JobProgress(description=description, done=done, total=total))
+        report(JobProgress(description=description, done=done, total=total, stage=_LOAD))
 
     return count
 

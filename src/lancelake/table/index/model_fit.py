@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
@@ -48,4 +49,7 @@ def _sample(base: Snapshot, target: IndexTarget, fragments: BitMap) -> pa.Array:
     chosen = every[:: max(1, len(every) // _SAMPLE)][:_SAMPLE]
     found = take(base, chosen, ScanRequest(columns=(target.path,))).column(0).combine_chunks()
     values = pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    while pa.types.is_struct(values.type):
+        # Of a nested column only the path to it is read.
+        values = pc.struct_field(values, [0])
     return values.storage if isinstance(values, pa.ExtensionArray) else values

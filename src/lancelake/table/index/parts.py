@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.codec.index_file import IndexFileReader
+from lancelake.engine.port import Progress
+from lancelake.engine.stages import Stages
 from lancelake.errors import InvalidRequestError
 from lancelake.index.kind import IndexKind
 from lancelake.index.scalar.btree import files
@@ -46,7 +48,9 @@ def build_part(
     write_part(place.folder, target.dtype, number, rows.batches, page_rows)
 
 
-def merge_parts(base: Snapshot, unique: UUID, kind: IndexKind) -> None:
+def merge_parts(
+    base: Snapshot, unique: UUID, kind: IndexKind, progress: Progress | None = None
+) -> None:
     """Merge all parts under a uuid into the files of one segment, and remove the parts."""
     folder = new_place(base, DEFAULT_RUN.choices.surroundings, unique).folder
     store = open_store(base.location)
@@ -56,9 +60,14 @@ def merge_parts(base: Snapshot, unique: UUID, kind: IndexKind) -> None:
     numbers = sorted(int(match[1]) for match in found if match is not None)
     if not numbers and not texts:
         problem = f"there are no parts of an index under {unique}"
-        raise InvalidRequestError(problem, table=base.location.uri)
+        advice = (
+            f"pylance no longer supports merge_index_metadata of {kind.name}: build segments by "
+            "create_index_uncommitted."
+        )
+        action = advice if kind is BTREE else None
+        raise InvalidRequestError(problem, table=base.location.uri, action=action)
     if texts:
-        merge_text_parts(folder, texts)
+        merge_text_parts(folder, texts, Stages(f"merge {unique}", progress))
         store.delete_many(f"{folder.place.path}/{name}" for name in texts)
         return
     page_rows = _page_rows(folder.open(files.part_lookup(numbers[0])))

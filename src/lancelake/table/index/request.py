@@ -12,9 +12,9 @@ from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import (
-    AlreadyExistsError,
     ColumnNotFoundError,
     ColumnTypeError,
+    IndexExistsError,
     IndexNotFoundError,
     InvalidRequestError,
     UnsupportedError,
@@ -107,12 +107,12 @@ def replaced_entries(
     found = tuple(i for i in base.indices if i.name == name)
     table = base.location.uri
     if any(i.fields != (target.field_id,) for i in found):
-        problem = f"index {name!r} exists on another column"
-        raise AlreadyExistsError(problem, table=table, action="Choose another name.")
+        problem = f"index {name!r} already exists with different fields"
+        raise IndexExistsError(problem, table=table, action="Choose another name.")
     if found and not replace:
-        problem = f"index {name!r} exists already"
+        problem = f"index {name!r} already exists"
         action = "Choose another name, or replace it."
-        raise AlreadyExistsError(problem, table=table, action=action)
+        raise IndexExistsError(problem, table=table, action=action)
     return found
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
+from lancelake.engine.stages import Stages
 from lancelake.format.ids import FragmentId
 from lancelake.index.kind import BuildInput, IdKind, Order, Parameters
 from lancelake.index.sort import row_schema, value_sorted
@@ -34,6 +35,7 @@ def build_input(
     *,
     parameters: Parameters | None = None,
     on_rows: RowsRead | None = None,
+    stages: Stages | None = None,
 ) -> BuildInput:
     """Return the live rows of fragments in the order that the kind of an index asks for."""
     batches: Iterable[pa.RecordBatch] = _Rows(base, target, fragments, stored, on_rows)
@@ -50,6 +52,7 @@ def build_input(
             for f in base.manifest.fragments
             if f.id in fragments
         ),
+        stages=stages or Stages(),
     )
 
 

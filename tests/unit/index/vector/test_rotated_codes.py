@@ -7,13 +7,17 @@ import pytest
 
 from lancelake.errors import UnsupportedError
 from lancelake.index.vector.metric import Metric, distances, normalized
-from lancelake.index.vector.rotated_codes import new_rotated_codes, rotated_codes
+from lancelake.index.vector.rotated_codes import RotatedCodes, new_settings, rotated_codes
 
 CHANCE = np.random.default_rng(5)
 DIMENSION = 64
 CENTER = CHANCE.standard_normal(DIMENSION).astype(np.float32)
 VECTORS = CENTER + CHANCE.standard_normal((100, DIMENSION)).astype(np.float32)
 QUERIES = CENTER + CHANCE.standard_normal((9, DIMENSION)).astype(np.float32)
+
+
+def new_codes(metric: Metric, dimension: int, bits: int) -> RotatedCodes:
+    return rotated_codes(metric, dimension, new_settings(dimension, bits))
 
 
 @pytest.mark.parametrize("metric", [Metric.L2, Metric.COSINE, Metric.DOT])
@@ -26,7 +30,7 @@ def test_estimated_distances_are_near_exact_ones(
     if metric is Metric.COSINE:
         vectors, asked = normalized(vectors), normalized(asked)
     center = vectors.mean(axis=0)
-    codes = new_rotated_codes(metric, DIMENSION, bits)
+    codes = new_codes(metric, DIMENSION, bits)
     rows = codes.encode(vectors, np.broadcast_to(center, vectors.shape))
     loaded = codes.loaded(codes.stored(rows), len(rows))
     found = codes.distances(codes.turned(asked), loaded, codes.turned(center[np.newaxis])[0])
@@ -36,7 +40,7 @@ def test_estimated_distances_are_near_exact_ones(
 
 @pytest.mark.parametrize("bits", [1, 2, 5, 9])
 def test_stored_rows_are_loaded_as_they_were(bits: int) -> None:
-    codes = new_rotated_codes(Metric.L2, DIMENSION, bits)
+    codes = new_codes(Metric.L2, DIMENSION, bits)
     rows = codes.encode(VECTORS, np.broadcast_to(CENTER, VECTORS.shape))
     stored = codes.stored(rows)
     assert len(stored) == len(codes.fields())
@@ -44,13 +48,13 @@ def test_stored_rows_are_loaded_as_they_were(bits: int) -> None:
 
 
 def test_decoded_residuals_are_near_those_that_were_encoded() -> None:
-    codes = new_rotated_codes(Metric.L2, DIMENSION, 6)
+    codes = new_codes(Metric.L2, DIMENSION, 6)
     found = codes.decode(codes.encode(VECTORS, np.broadcast_to(CENTER, VECTORS.shape)))
     assert np.abs(found - (VECTORS - CENTER)).max() < 0.2
 
 
 def test_a_vector_at_the_center_has_its_distance() -> None:
-    codes = new_rotated_codes(Metric.L2, DIMENSION, 1)
+    codes = new_codes(Metric.L2, DIMENSION, 1)
     rows = codes.encode(CENTER[np.newaxis], CENTER[np.newaxis])
     found = codes.distances(codes.turned(QUERIES), rows, codes.turned(CENTER[np.newaxis])[0])
     np.testing.assert_allclose(

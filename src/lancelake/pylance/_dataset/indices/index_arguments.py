@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from lancelake.pylance._dataset.indices.index_values import IndexConfig
 from lancelake.pylance.progress import IndexProgress
 from lancelake.pylance.query import DocumentGranularity
 from lancelake.table.index.request import IndexRequest
+
+_log = logging.getLogger(__name__)
 
 Callback = Callable[[IndexProgress], None]
 
@@ -112,12 +115,19 @@ def progress_events(callback: Callback | None) -> Progress | None:
         return None
 
     def report(found: JobProgress) -> None:
-        stage, total = "build", found.total
+        amounts = found.stage, found.done, found.total, found.unit
         if not found.done:
-            callback(IndexProgress("start", stage, 0, total, "rows"))
-        elif found.done < total:
-            callback(IndexProgress("progress", stage, found.done, total, "rows"))
-        else:
-            callback(IndexProgress("complete", stage, found.done, total, "rows"))
+            callback(IndexProgress("start", *amounts))
+            return
+        callback(IndexProgress("progress", *amounts))
+        if found.done < found.total:
+            return
+        try:
+            callback(IndexProgress("complete", *amounts))
+        except Exception:  # noqa: BLE001  # logged
+            # What a stage did stays done; a callback stops the build where a stage begins.
+            _log.warning(
+                "the progress callback failed at the end of %s", found.stage, exc_info=True
+            )
 
     return report

@@ -16,6 +16,7 @@ from lancelake.pylance._dataset.indices.index_arguments import (
     kind_name,
     of_fragments,
     one_column,
+    progress_events,
 )
 from lancelake.pylance._dataset.indices.index_values import (
     Index,
@@ -87,9 +88,9 @@ class DatasetIndexSegments(GuardedDataset):
             ivf_centroids_file: URI of a NumPy file with the centers.
             train: False builds a segment that covers no row.
             fragment_ids: The fragments to cover, which are required.
-            index_uuid: The uuid of the segment.
+            index_uuid: Refused: a segment gets a new one.
             target_partition_size: Rows per partition to aim at.
-            rabitq_model: Not supported.
+            rabitq_model: Result of `build_rq_model`, for RQ indices.
             **kwargs: Parameters of the kind.
 
         Returns:
@@ -111,10 +112,11 @@ class DatasetIndexSegments(GuardedDataset):
         if fragment_ids is None:
             raise InvalidRequestError("create_index_uncommitted requires fragment_ids")
         request = index_request(one_column(column), index_type, name, parameters, train=train)
-        unique = None if index_uuid is None else to_uuid(index_uuid)
+        if index_uuid is not None:
+            raise InvalidRequestError("index_uuid is no longer accepted: a segment gets a new one")
         run = IndexRun(choices=self._choices)
         part = of_fragments(request, fragment_ids)
-        return from_index(build_segment(self._snapshot, part, run, unique=unique))
+        return from_index(build_segment(self._snapshot, part, run))
 
     def merge_existing_index_segments(self, segments: list[Index]) -> Index:
         """Merge uncommitted segments of one index into a new one and return its entry.
@@ -167,7 +169,7 @@ class DatasetIndexSegments(GuardedDataset):
         index_uuid: str,
         index_type: str,
         batch_readhead: int | None = None,  # tunes official Lance
-        progress_callback: Callback | None = None,  # merging reports no rows
+        progress_callback: Callback | None = None,
     ) -> None:
         """Merge the parts of a BTREE or INVERTED built under one uuid; nothing is committed.
 
@@ -175,7 +177,7 @@ class DatasetIndexSegments(GuardedDataset):
             index_uuid: The uuid of the parts.
             index_type: BTREE or INVERTED.
             batch_readhead: Ignored.
-            progress_callback: Ignored.
+            progress_callback: Called while parts of an INVERTED are merged.
 
         Raises:
             UnsupportedError: The kind is not built in parts.
@@ -192,4 +194,4 @@ class DatasetIndexSegments(GuardedDataset):
                 f"parts of {kind} are not merged by merge_index_metadata",
                 action="Use merge_existing_index_segments.",
             )
-        merge_parts(self._snapshot, unique, kind_named(kind))
+        merge_parts(self._snapshot, unique, kind_named(kind), progress_events(progress_callback))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+import warnings
 from collections.abc import Iterable
 from typing import Any, Self, Unpack
 
@@ -170,7 +171,7 @@ class DatasetIndices(GuardedDataset):
             fragment_ids: Not supported: use `create_index_uncommitted`.
             index_uuid: Not supported: use `create_index_uncommitted`.
             target_partition_size: Rows per partition to aim at, if `num_partitions` is not given.
-            skip_transpose: Not supported.
+            skip_transpose: Store PQ and RQ codes row by row.
             progress_callback: Called while the index is built.
             **kwargs: Parameters: `num_bits`, `sample_rate`, `max_iters`, `m`, `ef_construction` and
                 `max_level` of vectors, or those of a scalar kind.
@@ -264,6 +265,8 @@ class DatasetIndices(GuardedDataset):
             >>> [(index["name"], index["type"], index["fields"]) for index in ds.list_indices()]
             [('id_idx', 'BTree', ['id'])]
         """
+        problem = "list_indices is deprecated; use describe_indices"
+        warnings.warn(problem, DeprecationWarning, stacklevel=2)
         coverage = current_coverage(self._snapshot)
         return inform(self._snapshot.indices, self._snapshot.manifest, coverage=coverage)
 

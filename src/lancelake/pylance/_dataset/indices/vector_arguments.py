@@ -27,7 +27,7 @@ def vector_parameters(
 ) -> dict[str, Any]:
     """Return the parameters of a build from the arguments of `create_index` and its options."""
     name = index_type.upper()
-    _refuse_unsupported(given, options)
+    _refuse_unsupported(name, given, options)
     centers, codebook = given["ivf_centroids"], given["pq_codebook"]
     count = given["num_partitions"]
     if given["ivf_centroids_file"] is not None:
@@ -45,6 +45,8 @@ def vector_parameters(
     found["num_partitions"] = None if count is None else _whole(count)
     found["accelerator"] = _accelerator(name, given["accelerator"])
     found["target_partition_size"] = given["target_partition_size"]
+    found["skip_transpose"] = True if given["skip_transpose"] else None
+    found["rabitq_model"] = given.get("rabitq_model")
     if "PQ" in name:
         found["num_sub_vectors"] = given["num_sub_vectors"]
         found["pq_codebook"] = None if codebook is None else floats(codebook)
@@ -66,12 +68,15 @@ def floats(values: Any) -> npt.NDArray[np.float32]:
     return found.astype(np.float32)
 
 
-def _refuse_unsupported(given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+def _refuse_unsupported(name: str, given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     for argument in ("precomputed_partition_dataset", "storage_options"):
         if given[argument] is not None:
             raise UnsupportedError(f"{argument} of a vector index build is not supported")
-    if given["skip_transpose"]:
-        raise UnsupportedError("PQ codes are always stored transposed (skip_transpose)")
+    if given.get("rabitq_model") is not None and "RQ" not in name:
+        raise InvalidRequestError(f"{name} does not take rabitq_model")
+    has_codes = "PQ" in name or "RQ" in name
+    if given["skip_transpose"] and not has_codes:
+        raise UnsupportedError(f"skip_transpose of {name} is not supported")
     version = options.get("index_file_version", _FILE_VERSION)
     if str(version).upper() != _FILE_VERSION:
         problem = f"vector indices are written with file version {_FILE_VERSION}, not {version}"

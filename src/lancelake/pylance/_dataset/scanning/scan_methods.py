@@ -20,9 +20,10 @@ from lancelake.pylance._dataset.arguments.options import (
     TableScanOptions,
 )
 from lancelake.pylance._dataset.arguments.os_errors import names_dataset
-from lancelake.pylance._dataset.arguments.scan_arguments import Columns, Filter
+from lancelake.pylance._dataset.arguments.scan_arguments import Columns
 from lancelake.pylance._dataset.scanning.scanner import LanceScanner
 from lancelake.pylance._dataset.scanning.scanner_builder import ScannerBuilder
+from lancelake.pylance._dataset.scanning.search_options import SearchFilter
 from lancelake.pylance._values.arguments import given
 from lancelake.pylance._values.opened import OpenedFragment
 from lancelake.pylance._values.ordering import ColumnOrdering
@@ -63,7 +64,7 @@ class DatasetScans:
     def scanner(
         self,
         columns: Columns = None,
-        filter: Filter = None,
+        filter: SearchFilter = None,
         limit: int | None = None,
         offset: int | None = None,
         nearest: dict[str, Any] | None = None,
@@ -97,7 +98,8 @@ class DatasetScans:
 
         Args:
             columns: Names, or SQL expressions by name; by default all columns.
-            filter: SQL, or an expression of `pyarrow.compute`.
+            filter: SQL, an expression of `pyarrow.compute`, or a second search (see
+                `ScannerBuilder.filter`).
             limit: Rows to return, at most.
             offset: Rows to skip.
             nearest: Vector search: `column`, `q`, `k` and the other arguments of
@@ -155,7 +157,7 @@ class DatasetScans:
     def to_table(
         self,
         columns: Columns = None,
-        filter: Filter = None,
+        filter: SearchFilter = None,
         limit: int | None = None,
         offset: int | None = None,
         nearest: dict[str, Any] | None = None,
@@ -227,7 +229,7 @@ class DatasetScans:
     def to_pandas(
         self,
         columns: Columns = None,
-        filter: Filter = None,
+        filter: SearchFilter = None,
         limit: int | None = None,
         offset: int | None = None,
         nearest: dict[str, Any] | None = None,
@@ -295,7 +297,7 @@ class DatasetScans:
     def to_batches(
         self,
         columns: Columns = None,
-        filter: Filter = None,
+        filter: SearchFilter = None,
         limit: int | None = None,
         offset: int | None = None,
         nearest: dict[str, Any] | None = None,

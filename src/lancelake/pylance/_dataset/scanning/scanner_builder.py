@@ -12,13 +12,16 @@ from uuid import UUID
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.pylance._dataset.arguments.scan_arguments import (
     Columns,
-    Filter,
     asks_for_blob_values,
     request_columns,
 )
 from lancelake.pylance._dataset.scanning.scan_statistics import StatisticsCallback
 from lancelake.pylance._dataset.scanning.scanner import LanceScanner
-from lancelake.pylance._dataset.scanning.search_options import VectorSearchOptions
+from lancelake.pylance._dataset.scanning.search_options import (
+    SearchFilter,
+    VectorSearchOptions,
+    VectorSearchQuery,
+)
 from lancelake.pylance._values.opened import OpenedDataset, OpenedFragment
 from lancelake.pylance._values.ordering import ColumnOrdering
 from lancelake.pylance.query import FullTextQuery, text_query
@@ -37,6 +40,7 @@ class ScannerBuilder(VectorSearchOptions):
         self._request = ScanRequest(batch_size=_default_batch_size())
         self._batch_bytes: int | None = None
         self._mask: AllowedRows | None = None
+        self._names_fragments = False
         self._on_statistics: StatisticsCallback | None = None
 
     def _with(self, **changes: Any) -> Self:
@@ -101,9 +105,24 @@ class ScannerBuilder(VectorSearchOptions):
         """Column names, or names with SQL expressions; None for all columns."""
         return self._with(columns=request_columns(cols))
 
-    def filter(self, filter: Filter) -> ScannerBuilder:
-        """Keep only the rows that match."""
-        return self._with(filter=filter)
+    def filter(self, filter: SearchFilter) -> ScannerBuilder:
+        """Keep only the rows that match a condition or that another search finds.
+
+        A full text query filters a vector search, a `VectorSearchQuery` a full text search; the
+        keys `expr_filter` and `search_filter` of a mapping give both.
+        """
+        match filter:
+            case FullTextQuery():
+                return self._with(search_filter=text_query(filter))
+            case VectorSearchQuery():
+                return self._with(search_filter=filter.inner())
+            case Mapping():
+                for part in (filter.get("expr_filter"), filter.get("search_filter")):
+                    if part is not None:
+                        self.filter(part)
+                return self
+            case _:
+                return self._with(filter=filter)
 
     def prefilter(self, prefilter: bool) -> ScannerBuilder:
         """Search only rows that match the filter, instead of filtering what a search returns."""
@@ -143,6 +162,7 @@ class ScannerBuilder(VectorSearchOptions):
         if fragments is None:
             return self._with(fragment_ids=None)
         chosen = tuple(getattr(f, "fragment_id", None) for f in fragments)
+        self._names_fragments = True
         if None in chosen:
             raise TypeError("fragments must be an iterable of LanceFragment")
         return self._with(fragment_ids=chosen)
@@ -220,6 +240,10 @@ class ScannerBuilder(VectorSearchOptions):
     def to_scanner(self) -> LanceScanner:
         """Return the scan, validated against the table."""
         request = self._limited(self._request)
+        if request.nearest is not None and self._names_fragments and not request.prefilter:
+            raise InvalidRequestError(
+                "This operation is not supported for fragment scan", action="Use prefilter=True."
+            )
         if request.include_deleted_rows and not request.with_row_id:
             problem = "include_deleted_rows needs row ids, but with_row_id is false"
             raise InvalidRequestError(problem)

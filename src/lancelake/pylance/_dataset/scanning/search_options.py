@@ -2,11 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
+from lancelake.pylance._dataset.arguments.scan_arguments import Filter
 from lancelake.pylance._dataset.scanning.nearest import nearest_request
+from lancelake.pylance.query import FullTextQuery
+from lancelake.scan.nearest import Nearest
 from lancelake.scan.request import ScanRequest
+
+
+class VectorSearchQuery:
+    """A vector search that filters a full text search.
+
+    Examples:
+        >>> nearby = VectorSearchQuery("vector", [0.0, 1.0], k=2)
+    """
+
+    def __init__(
+        self,
+        column: str,
+        q: Any,
+        k: int | None = None,
+        metric: str | None = None,
+        nprobes: int | None = None,
+        minimum_nprobes: int | None = None,
+        maximum_nprobes: int | None = None,
+        refine_factor: int | None = None,
+        use_index: bool = True,
+        ef: int | None = None,
+        query_parallelism: int | None = None,
+        approx_mode: str = "normal",
+        search_effort: float | None = None,
+    ) -> None:
+        options = {k: v for k, v in locals().items() if k not in ("self", "column", "q")}
+        self._nearest = nearest_request(column, q, **options, distance_range=None)
+
+    def inner(self) -> Nearest:
+        """Return the search."""
+        return self._nearest
+
+
+SearchFilter: TypeAlias = Filter | FullTextQuery | VectorSearchQuery | Mapping[str, Any]
+"""Filter of a search: a condition, or another search."""
 
 
 class VectorSearchOptions:

@@ -23,7 +23,7 @@ def ensure_blob_mode(mode: str, *, allows_outside: bool) -> None:
         raise InvalidRequestError(problem, found=mode, action=f"Known modes: {', '.join(_MODES)}.")
     if mode == "ingest" and allows_outside:
         raise InvalidRequestOSError(
-            "allow_external_blob_outside_bases only applies when external_blob_mode='reference'"
+            'allow_external_blob_outside_bases only applies when external_blob_mode="reference"'
         )
 
 

@@ -201,7 +201,7 @@ def write_fragments(
         found = find_table(uri, namespace_client, table_id, storage_options)
         location = locate(found.uri, found.storage_options, session=session)
     base = snapshot or open_existing(location)
-    with naming(location.uri):
+    with os_errors(), naming(location.uri):
         if base is not None and chosen.mode is WriteMode.CREATE:
             raise AlreadyExistsError(f"Dataset already exists: {location.uri}")
         rows = rows_with_blobs(data, schema, external_blob_mode, storage_options)

@@ -64,3 +64,50 @@ def test_references_are_refused_where_bytes_are_ingested(rows: pa.Table, tmp_pat
 def test_an_unknown_mode_is_refused(rows: pa.Table, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Invalid external blob mode: x"):
         lance.write_dataset(rows, tmp_path / "t", external_blob_mode="x")
+
+
+def test_a_blob_below_a_base_is_stored_relative_to_it(tmp_path: Path) -> None:
+    source = tmp_path / "base" / "deep" / "x.bin"
+    source.parent.mkdir(parents=True)
+    source.write_bytes(b"hello")
+    bases = [lance.DatasetBasePath((tmp_path / "base").as_uri(), name="blobs", id=1)]
+    made = lance.write_dataset(
+        pa.table({"b": lance.blob_array([source.as_uri()])}),
+        tmp_path / "t",
+        data_storage_version="2.2",
+        initial_bases=bases,
+    )
+    (stored,) = made.to_table()["b"].to_pylist()
+    assert (stored["blob_id"], stored["blob_uri"]) == (1, "deep/x.bin")
+    assert _values(made) == [b"hello"]
+
+
+def test_an_added_column_may_refer_to_a_base(tmp_path: Path) -> None:
+    source = tmp_path / "base" / "x.bin"
+    source.parent.mkdir()
+    source.write_bytes(b"hello")
+    bases = [lance.DatasetBasePath((tmp_path / "base").as_uri(), name="blobs", id=1)]
+    ids = pa.table({"id": [1]})
+    made = lance.write_dataset(ids, tmp_path / "t", data_storage_version="2.2", initial_bases=bases)
+    made.add_columns(pa.table({"b": lance.blob_array([source.as_uri()])}).to_reader())
+    assert _values(made) == [b"hello"]
+
+
+def test_fragments_refuse_blobs_outside_of_the_bases(rows: pa.Table, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="outside registered external bases"):
+        write_fragments(rows, tmp_path / "t", data_storage_version="2.2")
+
+
+@pytest.mark.parametrize("limit", ["inline", "dedicated", "pack_file"])
+def test_an_append_cannot_change_the_limits_of_blobs(tmp_path: Path, limit: str) -> None:
+    def data(size: int | None) -> pa.Table:
+        given = {} if size is None else {f"{limit}_size_threshold": size}
+        field = lance.blob_field("b", **given)
+        return pa.table({"b": lance.blob_array([b"x"])}, schema=pa.schema([field]))
+
+    made = lance.write_dataset(data(2048), tmp_path / "t", data_storage_version="2.2")
+    made.insert(data(2048))
+    made.insert(data(None))
+    with pytest.raises(OSError, match="Cannot append data with blob threshold metadata"):
+        made.insert(data(4096))
+    assert made.count_rows() == 3
