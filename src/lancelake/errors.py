@@ -353,7 +353,7 @@ class CorruptTableError(LanceTableError, OSError):
 
     code = "corrupt_table"
     exit_code = 6
-    action = "`lancelake check` reports all damage of the table."
+    action = "`lancelake check --data` reports all damage of the table."
 
 
 class DamagedIndexError(CorruptTableError):

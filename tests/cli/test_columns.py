@@ -37,6 +37,14 @@ def test_a_dropped_member(document: Document, table: Path) -> None:
     assert "a" not in lancelake.dataset(table).schema.field("meta").type.names
 
 
+def test_the_last_member_of_a_struct_is_not_dropped(run: Run, tmp_path: Path) -> None:
+    lancelake.write_dataset(pa.table({"id": [1], "st": [{"a": 1, "b": 2}]}), tmp_path / "t")
+    refused = run("columns", "drop", tmp_path / "t", "st.a", "st.b")
+    assert (refused.exit_code, "st would be left without fields" in refused.stderr) == (2, True)
+    assert lancelake.dataset(tmp_path / "t").version == 1
+    assert run("columns", "drop", tmp_path / "t", "st.a", "st").exit_code == 0
+
+
 def test_a_renamed_column(document: Document, table: Path) -> None:
     made = document("columns", "rename", table, "meta", "about")
     assert "about" in made["columns"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 
 from lancelake.errors import InvalidExpressionError, UnsupportedError
 from lancelake.expr.literals import quoted, to_sql, type_name
+from lancelake.expr.tokens import shown
 from lancelake.format.column_path import quoted_name
 
 Options = Mapping[str, pa.Scalar]
@@ -23,6 +25,7 @@ _Call = Callable[[Sequence[str], Options], str]
 _SCHEMA_BYTES = 72
 _METADATA_OFFSET = 16
 _INT_BYTES = 4
+_CHAINS = {"and": "AND", "and_kleene": "AND", "or": "OR", "or_kleene": "OR"}
 
 
 def arrow_to_sql(expression: pc.Expression) -> str:
@@ -37,6 +40,15 @@ def arrow_to_sql(expression: pc.Expression) -> str:
     return reader.value()
 
 
+@dataclass(slots=True, kw_only=True)
+class _Frame:
+    """A call whose arguments are being read."""
+
+    name: str
+    arguments: list[str] = field(default_factory=list)
+    options: Options = field(default_factory=dict)
+
+
 class _Reader:
     def __init__(self, expression: pc.Expression, batch: pa.RecordBatch) -> None:
         self._expression = expression
@@ -44,10 +56,24 @@ class _Reader:
         self._entries = iter(_metadata(batch.schema))
 
     def value(self) -> str:
-        """Read the next expression."""
-        return self._of(*next(self._entries))
+        """Read the expression; chains may be deeper than Python's stack."""
+        whole = _Frame(name="")
+        open_calls = [whole]
+        for kind, text in self._entries:
+            match kind:
+                case "call":
+                    open_calls.append(_Frame(name=text))
+                case "end":
+                    ended = open_calls.pop()
+                    self._end(ended, open_calls[-1])
+                case "options":
+                    found = self._constants.column(int(text))[0]
+                    open_calls[-1].options = dict(found.items())
+                case _:
+                    open_calls[-1].arguments.append(self._leaf(kind, text))
+        return whole.arguments[0]
 
-    def _of(self, kind: str, text: str) -> str:
+    def _leaf(self, kind: str, text: str) -> str:
         match kind:
             case "field_ref":
                 return quoted_name(text)
@@ -55,26 +81,23 @@ class _Reader:
                 return ".".join(quoted_name(next(self._entries)[1]) for _ in range(int(text)))
             case "literal":
                 return self._literal(self._constants.column(int(text))[0])
-            case "call":
-                return self._call(text)
             case _:
                 raise self._refused(f"it holds a {kind}")
 
-    def _call(self, name: str) -> str:
-        arguments: list[str] = []
-        options: Options = {}
-        for kind, text in self._entries:
-            if kind == "end":
-                break
-            if kind == "options":
-                found = self._constants.column(int(text))[0]
-                options = dict(found.items())
-            else:
-                arguments.append(self._of(kind, text))
-        call = _CALLS.get(name)
+    def _end(self, ended: _Frame, around: _Frame) -> None:
+        """Add a call to the arguments of the one around it."""
+        call = _CALLS.get(ended.name)
         if call is None:
-            raise self._refused(f"SQL has no counterpart for the function {name}")
-        return call(arguments, options)
+            raise self._refused(f"SQL has no counterpart for the function {ended.name}")
+        word = _CHAINS.get(ended.name)
+        if word is not None and _CHAINS.get(around.name) == word:
+            # The chain of a thousand conditions is nested as deep, and flat in SQL.
+            if around.arguments:
+                around.arguments += ended.arguments
+            else:
+                around.arguments = ended.arguments
+            return
+        around.arguments.append(call(ended.arguments, ended.options))
 
     def _literal(self, value: pa.Scalar) -> str:
         text = to_sql(value)
@@ -83,7 +106,7 @@ class _Reader:
         return text
 
     def _refused(self, problem: str) -> UnsupportedError:
-        text = f"filter {self._expression} is not supported: {problem}"
+        text = f"filter {shown(str(self._expression))} is not supported: {problem}"
         return UnsupportedError(text, action="Write the filter in SQL.")
 
 
@@ -185,10 +208,7 @@ def _pattern(options: Options) -> str:
 
 
 _CALLS: dict[str, _Call] = {
-    "and": _infix("AND"),
-    "and_kleene": _infix("AND"),
-    "or": _infix("OR"),
-    "or_kleene": _infix("OR"),
+    **{name: _infix(word) for name, word in _CHAINS.items()},
     "xor": _xor,
     "invert": lambda args, _: f"(NOT {args[0]})",
     "equal": _infix("="),

@@ -60,13 +60,14 @@ def tokenize(sql: str) -> list[Token]:
     """Split SQL text into tokens; joined, they are the same text."""
     tokens: list[Token] = []
     position = 0
-    while position < len(sql):
-        match = _TOKEN.match(sql, position)
-        if match is None or match.lastgroup is None:
-            problem = f"expression {shown(sql)!r} cannot be parsed from position {position}"
-            raise InvalidExpressionError(problem, text=shown(sql), position=position)
-        tokens.append(Token(_KINDS[match.lastgroup], match.group()))
+    for match in _TOKEN.finditer(sql):
+        if match.start() != position:
+            break
+        tokens.append(Token(_KINDS[match.lastgroup or ""], match.group()))
         position = match.end()
+    if position < len(sql):
+        problem = f"expression {shown(sql)!r} cannot be parsed from position {position}"
+        raise InvalidExpressionError(problem, text=shown(sql), position=position)
     return tokens
 
 

@@ -152,13 +152,18 @@ def _predicate(snapshot: Snapshot, request: ScanRequest) -> Predicate | None:
 
 def parsed_filter(filter: Filter, schema: Schema) -> Predicate:
     """Parse a filter; short texts are cached, since programs repeat them."""
-    if not isinstance(filter, str) or len(filter) > _SHORT_FILTER:
+    if not isinstance(filter, str) or is_long(filter):
         return predicate(filter, schema, expression_schema(schema), META_NAMES)
 
     def parse() -> tuple[Schema, Predicate]:
         return schema, predicate(filter, schema, expression_schema(schema), META_NAMES)
 
     return _predicates.get((filter, id(schema)), parse)[1]
+
+
+def is_long(filter: Filter) -> bool:
+    """Whether a filter is a text that is parsed again at each use."""
+    return isinstance(filter, str) and len(filter) > _SHORT_FILTER
 
 
 def _late(request: ScanRequest, outputs: Sequence[Output]) -> bool | None:

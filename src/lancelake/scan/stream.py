@@ -18,7 +18,7 @@ from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.order import ordered
 from lancelake.scan.outputs import ExpressionOutput
 from lancelake.scan.plan import ScanPlan
-from lancelake.scan.planner import parsed_filter
+from lancelake.scan.planner import is_long, parsed_filter
 from lancelake.scan.prefetch import in_order
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
 from lancelake.scan.scan_columns import ScanColumns
@@ -53,6 +53,8 @@ def count(plan: ScanPlan) -> int:
 @names_table
 def count_by_index(snapshot: Snapshot, filter: Filter) -> int | None:
     """Count the rows of a version that match, from an index alone; None if that is not possible."""
+    if is_long(filter):  # more than a range, and its parsing may take most of the time
+        return None
     condition = parsed_filter(filter, snapshot.manifest.schema).condition
     return count_in_range(snapshot, condition)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,8 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import InvalidExpressionError
+from lancelake.expr import bind
+from lancelake.expr.tokens import Token, tokenize
 
 NAN = float("nan")
 ROWS = pa.table(
@@ -102,9 +107,43 @@ def test_a_chain_of_many_conditions_is_evaluated(tmp_path: Path, part: str, kept
     assert table.count_rows(" OR ".join(part.format(n) for n in range(12_000))) == kept
 
 
+@pytest.mark.parametrize(
+    ("join", "kept"),
+    [(operator.or_, 6), (lambda left, right: right | left, 6), (operator.and_, 0)],
+    ids=["or", "or_from_the_right", "and"],
+)
+def test_a_chain_of_many_expressions_is_evaluated(
+    tmp_path: Path, join: Callable[[pc.Expression, pc.Expression], pc.Expression], kept: int
+) -> None:
+    table = lance.write_dataset(ROWS, tmp_path / "t")
+    chain = functools.reduce(join, [pc.field("id") == n for n in range(3_000)])
+    assert table.count_rows(chain) == kept
+
+
+def test_an_expression_of_any_depth_is_refused(tmp_path: Path) -> None:
+    table = lance.write_dataset(ROWS, tmp_path / "t")
+    deep = functools.reduce(lambda value, _: value + 1, range(3_000), pc.field("id"))
+    with pytest.raises(InvalidExpressionError):
+        table.count_rows(deep > 3)
+
+
 def test_a_long_list_is_evaluated(tmp_path: Path) -> None:
     table = lance.write_dataset(ROWS, tmp_path / "t")
     assert table.count_rows(f"id IN ({', '.join(map(str, range(3, 100_000)))})") == 3
+
+
+def test_a_long_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = lance.write_dataset(ROWS, tmp_path / "t")
+    text = f"id IN ({', '.join(map(str, range(3, 2_000)))})"
+    parsed: list[str] = []
+
+    def noted(sql: str) -> list[Token]:
+        parsed.append(sql)
+        return tokenize(sql)
+
+    monkeypatch.setattr(bind, "tokenize", noted)
+    assert table.count_rows(text) == 3
+    assert parsed == [text]
 
 
 _TRY = """

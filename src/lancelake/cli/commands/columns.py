@@ -119,6 +119,7 @@ def drop_command(
 ) -> None:
     """Drop columns, or struct fields; older versions keep them."""
     base = open_head(location(uri, options), branch)
+    drop.ensure_structs_stay(base, columns)
     _report(output, drop.drop_columns(base, columns, choices=CommitChoices(message=message)))
 
 

@@ -16,14 +16,13 @@ from lancelake.engine.port import Engine
 from lancelake.errors import InternalError, InvalidRequestError, UnsupportedError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.column_path import join_path
-from lancelake.format.evolution import resolve
 from lancelake.spark.bounded_text import SPARK_METADATA
 from lancelake.spark.catalog.key_constraint import PrimaryKey, add_primary_key, drop_constraint
 from lancelake.spark.types import arrow_field, arrow_schema, with_default
 from lancelake.table.columns.add import add_null_columns
 from lancelake.table.columns.alter import ColumnChange, alter_columns
 from lancelake.table.columns.constant import add_constant_columns
-from lancelake.table.columns.drop import drop_columns, reorder_columns
+from lancelake.table.columns.drop import drop_columns, ensure_structs_stay, reorder_columns
 from lancelake.table.columns.grow import add_null_members
 from lancelake.table.compact.clustering import ensure_not_clustering
 from lancelake.table.config import update_config, update_field_metadata
@@ -131,22 +130,7 @@ def _ensure_possible(base: Snapshot, changes: Sequence[Change]) -> None:
 def without_columns(base: Snapshot, paths: Sequence[str]) -> Snapshot:
     """Drop columns and struct fields; a struct keeps at least one field."""
     ensure_not_clustering(base, paths)
-    schema = base.manifest.schema
-    trails = [resolve(schema, path) for path in paths]
-    gone = {trail[-1].id for trail in trails}
-    for trail in trails:
-        parent = trail[-2] if len(trail) > 1 else None
-        if parent is None or gone & {field.id for field in trail[:-1]}:
-            continue
-        if all(child.id in gone for child in parent.children):
-            whole = path_text([field.name for field in trail[:-1]])
-            raise InvalidRequestError(
-                f"column {whole} would be left without fields",
-                table=base.location.uri,
-                version=base.version,
-                column=whole,
-                action=f"Drop {whole} itself, or keep a field.",
-            )
+    ensure_structs_stay(base, paths)
     return drop_columns(base, paths)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lancelake.commit.snapshot import Snapshot, names_table
-from lancelake.errors import UnsupportedError
+from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format import evolution
+from lancelake.format.column_path import join_path
 from lancelake.format.ids import FieldId
 from lancelake.format.index_meta import MEM_WAL
 from lancelake.format.operations import Project
@@ -20,6 +21,24 @@ def drop_columns(
 ) -> Snapshot:
     """Drop columns, or struct fields by path, and commit."""
     return project(base, lambda schema: evolution.drop(schema, paths), choices)
+
+
+@names_table
+def ensure_structs_stay(base: Snapshot, paths: Sequence[str]) -> None:
+    """Raise if a struct would go with the last of its fields, and is not named itself."""
+    trails = [evolution.resolve(base.manifest.schema, path) for path in paths]
+    gone = {trail[-1].id for trail in trails}
+    for trail in trails:
+        around = trail[:-1]
+        if not around or gone & {field.id for field in around}:
+            continue
+        if all(child.id in gone for child in around[-1].children):
+            whole = join_path([field.name for field in around])
+            raise InvalidRequestError(
+                f"column {whole} would be left without fields",
+                column=whole,
+                action=f"Drop {whole} itself, or keep a field.",
+            )
 
 
 def reorder_columns(
