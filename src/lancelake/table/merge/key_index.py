@@ -23,6 +23,7 @@ from lancelake.table.merge.source_keys import SourceKeys
 
 # With fewer rows for each key, reading the keys of all rows is as fast as looking each up.
 _ROWS_PER_KEY = 100
+_UNKNOWN_ROWS = 1 << 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +32,30 @@ class KeyLookup:
 
     fields: tuple[Field, ...]
     keys: SourceKeys
+    found: IndexSearch | None
+    """What the indices of a version know; None if they were not asked."""
 
-    def narrowed(self, base: Snapshot, scans: Sequence[ScanTask]) -> list[ScanTask]:
-        """Return scans of the rows that may have one of the keys."""
-        return with_keys(base, self.fields, self.keys, scans)
+    @staticmethod
+    def of(base: Snapshot, fields: tuple[Field, ...], keys: SourceKeys) -> KeyLookup:
+        """Look up keys, unless they are many."""
+        found = None if keys.table.num_rows > most_keys(base) else _asked(base, fields, keys)
+        return KeyLookup(fields=fields, keys=keys, found=found)
+
+    def narrowed(self, scans: Sequence[ScanTask]) -> list[ScanTask]:
+        """Return scans of the rows that may have one of the keys, of the same version."""
+        return list(scans) if self.found is None else narrowed(scans, self.found)
+
+    def most_rows(self, base: Snapshot) -> int:
+        """Return how many rows may have one of the keys, from the metadata of the version."""
+        if self.found is None:
+            return count_rows(base)
+        named = sum(len(known.rows) for known in self.found.found.values())
+        others = [
+            fragment
+            for fragment in base.manifest.fragments
+            if fragment.id not in self.found.found and fragment.id not in self.found.empty
+        ]
+        return named + sum(fragment.physical_rows or _UNKNOWN_ROWS for fragment in others)
 
 
 def most_keys(base: Snapshot) -> int:
@@ -49,10 +70,7 @@ def with_keys(
 
     The scans are returned unchanged where no index helps, or where the keys are many.
     """
-    if keys.table.num_rows > most_keys(base):
-        return list(scans)
-    found = _asked(base, fields, keys)
-    return list(scans) if found is None else narrowed(scans, found)
+    return KeyLookup.of(base, tuple(fields), keys).narrowed(scans)
 
 
 def key_indices(base: Snapshot, on: Sequence[str]) -> list[str]:
