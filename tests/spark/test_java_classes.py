@@ -22,6 +22,8 @@ from tests.support import java_lifecycle
 
 EVALUATOR = "org.apache.spark.sql.execution.python.MapInBatchEvaluatorFactory$MapInBatchEvaluator"
 ON_DRIVER = [
+    "PlanCalls",
+    "Remembered",
     "RowCommands",
     "RowExpressions",
     "SafePredicates",

@@ -12,6 +12,8 @@ from lancelake.data.codec import readers
 from lancelake.spark.reading import scan
 from tests.support.spark_rows import rows
 
+MANY_DOUBLES = ", ".join(f"double({n}.5)" for n in range(30))
+MANY_DAYS = ", ".join(f"DATE'2024-02-{n:02}'" for n in range(1, 29))
 PUSHED = [
     "i = 7",
     "i IN (1, 7)",
@@ -20,6 +22,8 @@ PUSHED = [
     "d < 1.5",
     "d = double('NaN')",
     "d IN (0.0, 1.5)",
+    f"d IN ({MANY_DOUBLES})",
+    f"day IN ({MANY_DAYS})",
     "i <=> 7",
     "s LIKE '%b%'",
     "s LIKE '%c'",

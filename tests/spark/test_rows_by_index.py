@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import lancelake
 from lancelake.spark import LanceTable
-from lancelake.spark.merge import key_lookup
+from lancelake.spark.merge import bound_rows, key_lookup, run
+from lancelake.spark.merge.fetch import by_fragment
 from lancelake.spark.reading.partition import ReadPartition
 from lancelake.spark.reading.read_plan import PlannedRead
 from lancelake.table.merge import key_index
@@ -160,6 +161,30 @@ def test_merge_by_index_changes_the_rows_of_a_scan(
     assert (len(reads[0]) < FRAGMENTS) == is_narrowed
     assert content(path) == content(plain)
     assert "new" in {row["v"] for row in content(path)}
+
+
+@pytest.mark.parametrize(("few", "are_distributed"), [(1 << 14, False), (0, True)])
+def test_few_rows_that_an_index_finds_are_not_distributed_by_address(
+    spark: SparkSession,
+    path: str,
+    plain: str,
+    monkeypatch: pytest.MonkeyPatch,
+    few: int,
+    are_distributed: bool,
+) -> None:
+    source = spark.sql(f"SELECT k, k AS new, 'new' AS v FROM VALUES {KEYS} AS rows(k)")
+    merge(spark, plain, source, "t.id = s.k")
+    distributed: list[DataFrame] = []
+
+    def watched(frame: DataFrame) -> DataFrame:
+        distributed.append(frame)
+        return by_fragment(frame)
+
+    monkeypatch.setattr(bound_rows, "by_fragment", watched)
+    monkeypatch.setattr(run, "_FEW_ROWS", few)
+    merge(spark, path, source, "t.id = s.k")
+    assert bool(distributed) == are_distributed
+    assert content(path) == content(plain)
 
 
 def test_keys_are_computed_for_rows_that_the_condition_leaves(

@@ -94,7 +94,7 @@ def test_rows_that_change_are_found_as_they_are(tmp_path: Path, kind: str, stabl
     assert recall(table, nprobes=2, refine_factor=5) == 1.0
     table.optimize.optimize_indices()
     assert recall(table, nprobes=2, refine_factor=5) == 1.0
-    assert table.index_statistics("s.v_idx")["num_unindexed_rows"] == 0
+    assert table.index_statistics("v_idx")["num_unindexed_rows"] == 0
     table.optimize.compact_files()
     assert "LanceRead" not in plan_of(table)
     assert recall(table, nprobes=2, refine_factor=5) == 1.0
@@ -259,7 +259,7 @@ def test_an_empty_index_finds_rows_by_scanning(tmp_path: Path) -> None:
     table.create_index("v", "IVF_FLAT", train=False)
     assert recall(table) == 1.0
     table.optimize.optimize_indices()
-    assert table.index_statistics("s.v_idx")["num_unindexed_rows"] == 0
+    assert table.index_statistics("v_idx")["num_unindexed_rows"] == 0
     assert recall(table, nprobes=4) == 1.0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from pyspark.sql import types as t
@@ -12,6 +11,7 @@ from pyspark.sql.udf import _wrap_function
 
 from lancelake.spark.jvm.compiled import make as make_compiled
 from lancelake.spark.jvm.gateway import CONNECTOR, PYTHON_SOURCE, Gateway, guarded
+from lancelake.spark.jvm.plan_calls import metric_values, partitions
 from lancelake.spark.worker.on_executors import worker_command
 from lancelake.spark.worker.task_messages import Work
 
@@ -38,13 +38,16 @@ def v2_columns(gateway: Gateway, schema: Any) -> Any:
 
 def input_partitions(gateway: Gateway, payloads: Sequence[bytes]) -> Any:
     """Return Spark's partitions, each with the bytes for the reader on the executor."""
-    make = gateway.cls(f"{PYTHON_SOURCE}.PythonInputPartition")
-    parts = [make(number, bytearray(payload)) for number, payload in enumerate(payloads)]
-    return gateway.array(gateway.connector("read.InputPartition"), parts)
+    return guarded(gateway, lambda: partitions(gateway, payloads), "partition of Python sources")
 
 
 def reader_factory(gateway: Gateway, read: Work, schema: t.StructType) -> Any:
     """Return the factory whose readers call `read` with the bytes of a partition in workers."""
+    name = f"reader {read.__module__}.{read.__qualname__} {schema.json()}"
+    return gateway.recent(name, lambda: _reader_factory(gateway, read, schema))
+
+
+def _reader_factory(gateway: Gateway, read: Work, schema: t.StructType) -> Any:
     command = worker_command(read, schema)
     arguments = [python_source(gateway), bytearray(command), java_schema(gateway, schema)]
     columnar = make_compiled(gateway, "ColumnarReaderFactory", *arguments)
@@ -68,12 +71,7 @@ def driver_metrics(gateway: Gateway, texts: Mapping[str, str]) -> list[Any]:
 
 def driver_values(gateway: Gateway, values: Mapping[str, int]) -> Any:
     """Return the values of driver metrics."""
-    make = gateway.cls(f"{PYTHON_SOURCE}.PythonCustomTaskMetric")
-    found = [
-        gateway.recent(f"metric {name} {value}", partial(make, name, value))
-        for name, value in values.items()
-    ]
-    return gateway.array(gateway.connector("metric.CustomTaskMetric"), found)
+    return guarded(gateway, lambda: metric_values(gateway, values), "metric of Python sources")
 
 
 _SOURCES: dict[str, Any] = {}

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from lancelake.spark.jvm.gateway import Gateway, guarded
+from lancelake.spark.jvm.plan_calls import remembered
 
 _RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
 _DATASET = "org.apache.spark.sql.classic.Dataset"
@@ -19,7 +20,9 @@ def relation_over(gateway: Gateway, table: Any, given: Mapping[str, str] | None 
     options = gateway.options(given or {})
     create = gateway.member(_RELATION, "create")
     return guarded(
-        gateway, lambda: create(table, none, none, options, none), "relation over a table"
+        gateway,
+        lambda: create(remembered(gateway, table), none, none, options, none),
+        "relation over a table",
     )
 
 
@@ -40,6 +43,6 @@ def put_catalog(gateway: Gateway, name: str, catalog: Any) -> None:
         manager = gateway.session_state().catalogManager()
         field = manager.getClass().getDeclaredField("catalogs")
         field.setAccessible(True)
-        field.get(manager).put(name, catalog)
+        field.get(manager).put(name, remembered(gateway, catalog))
 
     guarded(gateway, put, "catalog registry")

@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError
 from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.compiled import driver_class, driver_object
 from lancelake.spark.jvm.gateway import Gateway, guarded
+from lancelake.spark.jvm.plan_calls import remembered
 
 SESSION_CATALOG = "spark_catalog"
 _SOURCE = "SessionTables"
@@ -143,8 +144,8 @@ def take_session_catalog(gateway: Gateway, ours: Any) -> None:
         field.setAccessible(True)
         current = field.get(manager)
         if current.getClass().getName() != f"lancelake.{_SOURCE}":
-            registry = gateway.session_state().catalog()
-            field.set(manager, driver_object(gateway, _SOURCE, current, ours, registry))
+            registry, known = gateway.session_state().catalog(), remembered(gateway, ours)
+            field.set(manager, driver_object(gateway, _SOURCE, current, known, registry))
     except Py4JError as error:
         problem = f"Spark {gateway.spark.version} does not accept a session catalog: {error}"
         raise UnsupportedError(problem, spark=gateway.spark.version) from error

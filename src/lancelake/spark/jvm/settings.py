@@ -1,15 +1,10 @@
-"""Session settings of partition size and parallelism."""
+"""Parallelism of an application."""
 
 from __future__ import annotations
 
 from lancelake.spark.jvm.gateway import Gateway
 
 _CORES: dict[str, int] = {}
-
-
-def partition_bytes(gateway: Gateway) -> int:
-    """Return the setting `spark.sql.files.maxPartitionBytes`."""
-    return int(gateway.session_state().conf().filesMaxPartitionBytes())
 
 
 def cores(gateway: Gateway) -> int:

@@ -50,13 +50,16 @@ class BoundRowMaker:
         named = self.binding.named([condition])
         return self.binding.of_target(addressed_frame(spark, self.rows.base, named, lookup))
 
-    def changed(self, rows: DataFrame, clauses: Sequence[ResolvedClause]) -> DataFrame:
+    def changed(
+        self, rows: DataFrame, clauses: Sequence[ResolvedClause], *, are_near: bool = False
+    ) -> DataFrame:
         """Return updated rows, fetching the columns that the clauses need."""
         needed = self._needed(clauses)
+        fetches = self.rows.kept and any(clause.assigns is not None for clause in clauses)
+        if (needed or fetches) and not are_near:
+            rows = by_fragment(rows)
         if needed:
             rows = with_columns(rows, self.rows.base, needed, self.target_name)
-        elif self.rows.kept and any(clause.assigns is not None for clause in clauses):
-            rows = by_fragment(rows)
         sides = (self.target_name, self.source_name)
         unpacked, renewed = self.binding.unpacked(rows, clauses, sides)
         return self._outputs(unpacked, renewed, is_new=False)

@@ -41,12 +41,12 @@ class FetchRows:
 def with_columns(
     frame: DataFrame, base: Snapshot, columns: tuple[str, ...], name: str
 ) -> DataFrame:
-    """Return a frame with a struct of the table's columns; rows are shuffled by fragment."""
+    """Return a frame with a struct of the table's columns; rows should be ordered by address."""
     schema = supported_schema(base.manifest.schema)
     struct = t.StructType([schema[column] for column in columns])
-    near = by_fragment(frame)
     fetch = FetchRows(target=TargetRows.of(base, columns), struct=arrow_type(struct))
-    return near.mapInArrow(fetch, t.StructType([*near.schema.fields, t.StructField(name, struct)]))
+    fields = [*frame.schema.fields, t.StructField(name, struct)]
+    return frame.mapInArrow(fetch, t.StructType(fields))
 
 
 def by_fragment(frame: DataFrame) -> DataFrame:

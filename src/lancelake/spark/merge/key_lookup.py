@@ -41,10 +41,12 @@ def key_lookup(
         return None
     for part in _conditions_on_source(binding, [part for part, _ in parts]):
         source = source.where(part)
-    if source.count() > min(_MOST_KEYS, most_keys(base)):
-        return None
     values = [column(binding.gateway, equality.source) for _, equality in found]
-    rows = source.select(*[value.alias(f"k{i}") for i, value in enumerate(values)]).toArrow()
+    named = source.select(*[value.alias(f"k{i}") for i, value in enumerate(values)])
+    most = min(_MOST_KEYS, most_keys(base))
+    rows = named.limit(most + 1).toArrow()
+    if rows.num_rows > most:
+        return None
     fields: list[Field] = []
     keys: dict[str, pa.ChunkedArray] = {}
     for (field, equality), held in zip(found, rows.columns, strict=True):
@@ -54,7 +56,8 @@ def key_lookup(
             keys[field.name] = normalised
     if not fields:
         return None
-    return KeyLookup(fields=tuple(fields), keys=SourceKeys(table=pa.table(keys), are_unique=False))
+    collected = SourceKeys(table=pa.table(keys), are_unique=False)
+    return KeyLookup.of(base, tuple(fields), collected)
 
 
 def _conditions_on_source(binding: Binding, parts: Sequence[Any]) -> list[Column]:

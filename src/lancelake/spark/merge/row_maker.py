@@ -16,7 +16,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format.column_path import quoted_name
 from lancelake.spark.jobs.partition_job import on_partitions
 from lancelake.spark.merge.explicit import ExplicitClause
-from lancelake.spark.merge.fetch import with_columns
+from lancelake.spark.merge.fetch import by_fragment, with_columns
 from lancelake.spark.merge.rows_out import (
     ADDRESS,
     REMOVES,
@@ -104,8 +104,13 @@ class Maker(Protocol):
         without any of its keys may be left out.
         """
 
-    def changed(self, rows: DataFrame, clauses: Sequence[Any]) -> DataFrame:
-        """Return updated rows, fetching the columns that the clauses need."""
+    def changed(
+        self, rows: DataFrame, clauses: Sequence[Any], *, are_near: bool = False
+    ) -> DataFrame:
+        """Return updated rows, fetching the columns that the clauses need.
+
+        Rows that are near each other are ordered by address already.
+        """
 
     def new(self, rows: DataFrame, clauses: Sequence[Any]) -> DataFrame:
         """Return new rows computed from source rows."""
@@ -135,11 +140,14 @@ class RowMaker:
         """Return the table columns that `build` needs, with row addresses."""
         return addressed_frame(spark, self.rows.base, needed_columns(build, self.columns), lookup)
 
-    def changed(self, rows: DataFrame, clauses: Sequence[ExplicitClause]) -> DataFrame:
+    def changed(
+        self, rows: DataFrame, clauses: Sequence[ExplicitClause], *, are_near: bool = False
+    ) -> DataFrame:
         """Return updated rows, fetching the columns that the clauses need."""
         needed = self._needed(rows, clauses)
         if needed:
-            rows = with_columns(rows, self.rows.base, needed, self.target_name)
+            near = rows if are_near else by_fragment(rows)
+            rows = with_columns(near, self.rows.base, needed, self.target_name)
         return self._by_names(rows, clauses, needed)
 
     def new(self, rows: DataFrame, clauses: Sequence[InsertValues[Column]]) -> DataFrame:

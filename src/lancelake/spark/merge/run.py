@@ -39,6 +39,8 @@ from lancelake.table.write import widened
 from lancelake.txn.inserted_keys import collected
 
 _SEEN = "__lance_seen_"
+# So many rows of the table are joined and written by one task.
+_FEW_ROWS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +113,7 @@ class _OneMerge:
     def __init__(self, base: Snapshot, merge: FrameMerge) -> None:
         self._base = base
         self._merge = merge
+        self._are_few = False
         self._maker = maker_of(
             base,
             merge.target_name,
@@ -123,7 +126,10 @@ class _OneMerge:
     def parts(self) -> Parts:
         """Run the merge up to its commit."""
         clauses = self._merge.clauses
-        matched = self._matched().persist() if clauses.matched or clauses.not_matched else None
+        has_matches = bool(clauses.matched or clauses.not_matched)
+        lookup = self._lookup() if has_matches else None
+        self._are_few = lookup is not None and lookup.most_rows(self._base) <= _FEW_ROWS
+        matched = self._matched(lookup).persist() if has_matches else None
         try:
             return self._written(self._frames(matched))
         finally:
@@ -135,7 +141,8 @@ class _OneMerge:
         clauses = self._merge.clauses
         frames: list[DataFrame] = []
         if matched is not None and clauses.matched:
-            frames.append(self._maker.changed(matched, clauses.matched))
+            near = self._are_few
+            frames.append(self._maker.changed(matched, clauses.matched, are_near=near))
         if clauses.not_matched_by_source:
             lonely = self._not_matched_by_source()
             frames.append(self._maker.changed(lonely, clauses.not_matched_by_source))
@@ -157,7 +164,8 @@ class _OneMerge:
         for number, field in enumerate(joining):
             mine = _comparable(f.col(quoted_name(field.name)), field)
             is_same = is_same & mine.eqNullSafe(f.col(f"{_SEEN}{number}"))
-        return self._merge.source.join(seen.distinct(), is_same, "left_anti")
+        seen = f.broadcast(seen) if self._are_few else seen.distinct()
+        return self._merge.source.join(seen, is_same, "left_anti")
 
     def _joining_columns(self) -> list[t.StructField]:
         """Return the source columns that the condition refers to."""
@@ -181,13 +189,17 @@ class _OneMerge:
         mine = empty_frame(spark, target).alias(merge.target_name)
         return theirs.join(mine, merge.condition)
 
-    def _matched(self) -> DataFrame:
-        """Return source rows, as a struct, with the address of each row that they match."""
+    def _matched(self, lookup: KeyLookup | None) -> DataFrame:
+        """Return source rows, as a struct, with the address of each row that they match.
+
+        Few rows are put in order at once: to distribute them by address takes several jobs.
+        """
         name = self._merge.source_name
         source = self._merge.source.alias(name)
-        joined = source.join(self._target(self._lookup()), self._merge.condition, "inner")
+        joined = source.join(self._target(lookup), self._merge.condition, "inner")
         whole = f.struct(f.col(f"{quoted_name(name)}.*"))
-        return joined.select(whole.alias(name), f.col(ADDRESS), f.col(ROW_ID))
+        found = joined.select(whole.alias(name), f.col(ADDRESS), f.col(ROW_ID))
+        return found.coalesce(1).sortWithinPartitions(ADDRESS) if self._are_few else found
 
     def _not_matched_by_source(self) -> DataFrame:
         source = self._merge.source.alias(self._merge.source_name)

@@ -11,9 +11,10 @@ from lancelake.memwal.view import Freshness
 from lancelake.scan.split import SplitLimits
 from lancelake.spark.bounded_text import declared
 from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.jvm.plan_calls import partition_bytes
 from lancelake.spark.jvm.proxy import TableProxy, implements
 from lancelake.spark.jvm.python_read import java_schema
-from lancelake.spark.jvm.settings import cores, partition_bytes
+from lancelake.spark.jvm.settings import cores
 from lancelake.spark.options.table_options import TableOptions, ensure_known, given_to
 from lancelake.spark.planning.request_scan import RequestReads, RequestScanBuilder
 from lancelake.spark.reading.column_types import column_types

@@ -87,8 +87,7 @@ def scan_plan(request: ReadRequest) -> ScanPlan:
     )
     plan = plan_scan(request.snapshot.with_schema(pruned), scan)
     if request.lookup is not None:
-        tasks = request.lookup.narrowed(request.snapshot, plan.tasks)
-        plan = replace(plan, tasks=tuple(tasks))
+        plan = replace(plan, tasks=tuple(request.lookup.narrowed(plan.tasks)))
     # The size of a file is that of all its columns.
     widths = column_widths(request.snapshot.manifest.schema)
     weighed = replace(plan, spec=replace(plan.spec, widths=widths))

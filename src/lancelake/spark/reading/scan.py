@@ -10,6 +10,7 @@ from lancelake.expr.condition import Condition, IsNull, Not
 from lancelake.expr.condition_sql import condition_sql
 from lancelake.spark.jvm.expressions import JavaExpressions
 from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.jvm.plan_calls import chosen
 from lancelake.spark.jvm.proxy import Proxy, ScanProxy, implements
 from lancelake.spark.jvm.python_read import (
     driver_metrics,
@@ -99,7 +100,7 @@ class LanceScan(ScanProxy):
         super().__init__(gateway)
         self._request = request
         self._expressions = expressions
-        self._runtime: list[Any] = []
+        self._runtime: Any = None
         self._runtime_filters: tuple[Condition, ...] = ()
         self._batch: _Batch | None = None
         self._read = PlannedRead(request)
@@ -154,29 +155,25 @@ class LanceScan(ScanProxy):
         return self.gateway.array(self.gateway.connector("expressions.NamedReference"), refs)
 
     def filter(self, predicates: Any) -> None:
-        found = [(p, self._expressions.condition(p)) for p in predicates if self._prunes(p)]
-        self._runtime = [p for p, known in found if known is not None]
-        self._runtime_filters = tuple(known for _, known in found if known is not None)
+        found = self._expressions.conditions(predicates, most=self._most_values() + 1)
+        taken = [position for position, known in enumerate(found) if known is not None]
+        self._runtime = chosen(self.gateway, predicates, taken) if taken else None
+        self._runtime_filters = tuple(known for known in found if known is not None)
         filters = self._request.filters + self._runtime_filters
         if filters != self._read.request.filters:
             self._text = None
             self._read = PlannedRead(replace(self._request, filters=filters))
 
-    def _prunes(self, predicate: Any) -> bool:
-        """Whether the values of a join are few, also beside the rows that they would select from.
+    def _most_values(self) -> int:
+        """Return how many values of a join prune: few, also beside the rows they select from.
 
         They are fetched from Java and sent with every task; the join itself applies them anyway.
         """
-        values = len(predicate.children()) - 1
-        if values <= _FEW_VALUES:
-            return True
         rows = row_count(self._request.snapshot)
-        return values <= min(_MOST_VALUES, rows // _ROWS_PER_VALUE)
+        return max(_FEW_VALUES, min(_MOST_VALUES, rows // _ROWS_PER_VALUE))
 
     def pushedPredicates(self) -> Any:
-        return self.gateway.array(
-            self.gateway.connector("expressions.filter.Predicate"), self._runtime
-        )
+        return super().pushedPredicates() if self._runtime is None else self._runtime
 
 
 @implements("read.LocalScan")

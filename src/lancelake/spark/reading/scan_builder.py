@@ -10,6 +10,7 @@ from lancelake.scan.prune import fragment_test
 from lancelake.scan.reduce.aggregate import Kind
 from lancelake.spark.jvm.expressions import JavaExpressions
 from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.jvm.plan_calls import chosen
 from lancelake.spark.jvm.proxy import ScanBuilderProxy, implements
 from lancelake.spark.jvm.python_read import python_schema
 from lancelake.spark.reading import metadata_columns
@@ -38,7 +39,7 @@ class LanceScanBuilder(ScanBuilderProxy):
         self._request = request
         types = column_types(request.snapshot.manifest.schema)
         self._expressions = JavaExpressions(gateway, types)
-        self._pushed: list[Any] = []
+        self._pushed: Any = None
         self._averages_longs = False
 
     def pruneColumns(self, required: Any) -> None:
@@ -46,18 +47,22 @@ class LanceScanBuilder(ScanBuilderProxy):
             self._request = replace(self._request, schema=python_schema(required))
 
     def pushPredicates(self, predicates: Any) -> Any:
-        found = [(p, self._expressions.condition(p)) for p in predicates]
-        self._choose_fragments([p for p, known in found if known is None])
-        self._pushed = [p for p, known in found if known is not None]
-        filters = tuple(known for _, known in found if known is not None)
+        found = self._expressions.conditions(predicates)
+        taken = [position for position, known in enumerate(found) if known is not None]
+        left = [position for position, known in enumerate(found) if known is None]
+        self._pushed = self._of(predicates, taken, len(found))
+        rest = self._of(predicates, left, len(found))
+        if left:
+            self._choose_fragments(rest)
+        filters = tuple(known for known in found if known is not None)
         self._request = replace(self._request, filters=filters)
-        return self._predicates([p for p, known in found if known is None])
+        return rest
 
-    def _choose_fragments(self, predicates: list[Any]) -> None:
+    def _choose_fragments(self, predicates: Any) -> None:
         """Select fragments by conditions on their id, which Spark still evaluates."""
         snapshot = self._request.snapshot
         expressions = JavaExpressions(self.gateway, metadata_columns.fragment_type(snapshot))
-        found = [expressions.condition(predicate) for predicate in predicates]
+        found = expressions.conditions(predicates)
         known = all_of([condition for condition in found if condition is not None])
         may_hold = fragment_test(known, {(metadata_columns.FRAGMENT_ID,): 0})
         if may_hold is not None:
@@ -68,7 +73,7 @@ class LanceScanBuilder(ScanBuilderProxy):
             self._request = replace(self._request, fragment_ids=ids)
 
     def pushedPredicates(self) -> Any:
-        return self._predicates(self._pushed)
+        return self._none() if self._pushed is None else self._pushed
 
     def pushLimit(self, limit: int) -> bool:
         self._request = replace(self._request, limit=limit)
@@ -115,5 +120,11 @@ class LanceScanBuilder(ScanBuilderProxy):
             return False
         return all(f.kind is Kind.COUNT_ALL for f in found[0].partial.functions)
 
-    def _predicates(self, items: list[Any]) -> Any:
-        return self.gateway.array(self.gateway.connector("expressions.filter.Predicate"), items)
+    def _of(self, predicates: Any, positions: list[int], count: int) -> Any:
+        """Return the predicates at some positions; mostly these are all or none."""
+        if len(positions) == count:
+            return predicates
+        return chosen(self.gateway, predicates, positions) if positions else self._none()
+
+    def _none(self) -> Any:
+        return self.gateway.array(self.gateway.connector("expressions.filter.Predicate"), [])

@@ -10,9 +10,10 @@ from lancelake.errors import InvalidRequestError
 from lancelake.scan.split import SplitLimits
 from lancelake.spark.bounded_text import declared
 from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.jvm.plan_calls import partition_bytes
 from lancelake.spark.jvm.proxy import Proxy, TableProxy, implements
 from lancelake.spark.jvm.python_read import java_schema
-from lancelake.spark.jvm.settings import cores, partition_bytes
+from lancelake.spark.jvm.settings import cores
 from lancelake.spark.options.table_options import (
     READ_OPTIONS,
     SCAN_OPTIONS,

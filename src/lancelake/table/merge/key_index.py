@@ -14,6 +14,8 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError
 from lancelake.expr.arrays import type_at
 from lancelake.expr.condition import Column, Condition, Membership, all_of
+from lancelake.format.fragment_list import FragmentList
+from lancelake.format.ids import FragmentId
 from lancelake.format.schema import Field
 from lancelake.index.key_range import ordered_points
 from lancelake.index.row_ids import U64Array
@@ -29,6 +31,7 @@ from lancelake.table.merge.source_keys import SourceKeys
 
 # With fewer rows for each key, reading the keys of all rows is as fast as looking each up.
 _ROWS_PER_KEY = 100
+_UNKNOWN_ROWS = 1 << 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +40,32 @@ class KeyLookup:
 
     fields: tuple[Field, ...]
     keys: SourceKeys
+    found: IndexSearch | None
+    """What the indices of a version know; None if they were not asked."""
 
-    def narrowed(self, base: Snapshot, scans: Sequence[ScanTask]) -> list[ScanTask]:
-        """Return scans of the rows that may have one of the keys."""
-        return with_keys(base, self.fields, self.keys, scans)
+    @staticmethod
+    def of(base: Snapshot, fields: tuple[Field, ...], keys: SourceKeys) -> KeyLookup:
+        """Look up keys, unless they are many."""
+        if keys.table.num_rows > most_keys(base):
+            return KeyLookup(fields=fields, keys=keys, found=None)
+        every = FragmentList.of(base.manifest.fragments).ids
+        return KeyLookup(fields=fields, keys=keys, found=_asked(base, fields, keys, every))
+
+    def narrowed(self, scans: Sequence[ScanTask]) -> list[ScanTask]:
+        """Return scans of the rows that may have one of the keys, of the same version."""
+        return list(scans) if self.found is None else narrowed(scans, self.found)
+
+    def most_rows(self, base: Snapshot) -> int:
+        """Return how many rows may have one of the keys, from the metadata of the version."""
+        if self.found is None:
+            return count_rows(base)
+        named = sum(len(known.rows) for known in self.found.found.values())
+        others = [
+            fragment
+            for fragment in base.manifest.fragments
+            if fragment.id not in self.found.found and fragment.id not in self.found.empty
+        ]
+        return named + sum(fragment.physical_rows or _UNKNOWN_ROWS for fragment in others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +117,7 @@ def with_keys(
     """
     if keys.table.num_rows > most_keys(base):
         return list(scans)
-    found = _asked(base, fields, keys, scans)
+    found = _asked(base, fields, keys, [scan.fragment.id for scan in scans])
     return list(scans) if found is None else narrowed(scans, found)
 
 
@@ -120,7 +145,7 @@ def narrowed(scans: Sequence[ScanTask], found: IndexSearch) -> list[ScanTask]:
 
 
 def _asked(
-    base: Snapshot, fields: Sequence[Field], keys: SourceKeys, scans: Sequence[ScanTask]
+    base: Snapshot, fields: Sequence[Field], keys: SourceKeys, fragments: Sequence[FragmentId]
 ) -> IndexSearch | None:
     conditions: list[Condition] = []
     for field, values in zip(fields, keys.table.columns, strict=True):
@@ -130,7 +155,7 @@ def _asked(
     if not conditions:
         return None
     with _named(base):
-        return search(base, all_of(conditions), [scan.fragment.id for scan in scans])
+        return search(base, all_of(conditions), fragments)
 
 
 def _column(base: Snapshot, field: Field) -> Column | None:

@@ -13,6 +13,7 @@ import lancelake.pylance as lance
 from lancelake.engine.local import LocalEngine
 from lancelake.scan.plan import ScanTask
 from lancelake.table.merge import key_index, match
+from lancelake.table.merge.key_index import KeyLookup
 from lancelake.table.merge.keys import key_fields
 from lancelake.table.merge.match import match_keys
 from lancelake.table.merge.source import kept
@@ -103,3 +104,20 @@ def test_plan_names_the_indices_of_the_key(uri: str) -> None:
     merge = lance.dataset(uri).merge_insert(["id", "half"]).when_matched_update_all()
     assert "key_indices=[id_btree, half_bitmap]" in merge.explain_plan()
     assert "key_indices" not in merge.use_index(False).explain_plan()
+
+
+def test_rows_of_fragments_without_an_index_may_have_any_key(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_index, "_ROWS_PER_KEY", 1)
+    base = lance.dataset(uri)._snapshot
+    keys = SourceKeys(table=pa.table({"id": [6, 8, 701, 5000]}), are_unique=True)
+    found = KeyLookup.of(base, key_fields(("id",), base.manifest.schema), keys)
+    assert found.most_rows(base) == 3 + COUNT % 300
+
+
+def test_any_row_may_have_one_of_many_keys(uri: str) -> None:
+    base = lance.dataset(uri)._snapshot
+    keys = SourceKeys(table=pa.table({"id": range(COUNT)}), are_unique=True)
+    found = KeyLookup.of(base, key_fields(("id",), base.manifest.schema), keys)
+    assert found.most_rows(base) == COUNT - 2

@@ -1,0 +1,110 @@
+package lancelake;
+
+import java.util.Arrays;
+import java.util.ArrayList;
+import java.util.List;
+import net.razorvine.pickle.Pickler;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonCustomTaskMetric;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
+
+/** Does for Python, in one call, what would take one for each item. */
+public class PlanCalls {
+  private static final Object[] UNKNOWN = new Object[] {"unknown"};
+
+  public long partitionBytes(Object session) {
+    return ((SparkSession) session).sessionState().conf().filesMaxPartitionBytes();
+  }
+
+  /** Cuts bytes into partitions of the given lengths. */
+  public InputPartition[] partitions(byte[] data, String lengths) {
+    String[] each = lengths.isEmpty() ? new String[0] : lengths.split(",");
+    InputPartition[] made = new InputPartition[each.length];
+    int start = 0;
+    for (int i = 0; i < each.length; i++) {
+      int end = start + Integer.parseInt(each[i]);
+      made[i] = new PythonInputPartition(i, Arrays.copyOfRange(data, start, end));
+      start = end;
+    }
+    return made;
+  }
+
+  /** Takes pairs of a name and a value. */
+  public CustomTaskMetric[] metrics(String pairs) {
+    String[] each = pairs.isEmpty() ? new String[0] : pairs.split(",");
+    CustomTaskMetric[] made = new CustomTaskMetric[each.length];
+    for (int i = 0; i < each.length; i++) {
+      String[] pair = each[i].split("=");
+      made[i] = new PythonCustomTaskMetric(pair[0], Long.parseLong(pair[1]));
+    }
+    return made;
+  }
+
+  /** Returns the predicates at some positions. */
+  public Predicate[] chosen(Predicate[] predicates, String positions) {
+    String[] each = positions.isEmpty() ? new String[0] : positions.split(",");
+    Predicate[] made = new Predicate[each.length];
+    for (int i = 0; i < each.length; i++) {
+      made[i] = predicates[Integer.parseInt(each[i])];
+    }
+    return made;
+  }
+
+  /** Pickles predicates; one with more children than this many is unknown. */
+  public byte[] described(Predicate[] predicates, int most) throws Exception {
+    List found = new ArrayList();
+    for (int i = 0; i < predicates.length; i++) {
+      found.add(predicates[i].children().length > most ? UNKNOWN : described(predicates[i]));
+    }
+    return new Pickler().dumps(found);
+  }
+
+  /** Pickles a predicate. */
+  public byte[] describedAlone(Object predicate) throws Exception {
+    return new Pickler().dumps(described((Expression) predicate));
+  }
+
+  private static Object described(Expression expression) {
+    String kind = expression.getClass().getSimpleName();
+    if (kind.equals("FieldReference")) {
+      return new Object[] {"column", ((NamedReference) expression).fieldNames()};
+    }
+    if (kind.equals("LiteralValue")) {
+      return described((Literal) expression);
+    }
+    if (!(expression instanceof Predicate)) {
+      return UNKNOWN;
+    }
+    Expression[] children = expression.children();
+    Object[] each = new Object[children.length];
+    for (int i = 0; i < children.length; i++) {
+      each[i] = described(children[i]);
+    }
+    return new Object[] {"condition", ((Predicate) expression).name(), each};
+  }
+
+  /** Numbers with a point are sent as text: a float is not the double of the same digits. */
+  private static Object described(Literal literal) {
+    Object value = literal.value();
+    if (value instanceof Float || value instanceof Double) {
+      return new Object[] {"float", value.toString()};
+    }
+    if (value instanceof Number && !(value instanceof java.math.BigDecimal)) {
+      return Long.valueOf(((Number) value).longValue());
+    }
+    if (value == null || value instanceof Boolean || value instanceof byte[]) {
+      return value;
+    }
+    String type = literal.dataType().typeName();
+    if (type.startsWith("decimal")) {
+      return new Object[] {"decimal", value.toString()};
+    }
+    return type.equals("string") ? (Object) value.toString() : UNKNOWN;
+  }
+}
