@@ -121,7 +121,7 @@ def fragments_for(
     _ensure_possible(base, options)
     if base is not None and options.mode is WriteMode.APPEND:
         schema, version = base.manifest.schema, _appended_version(base, options)
-        ensure_same_limits(schema, from_arrow(reader.schema))
+        ensure_same_limits(schema, reader.schema)
         is_for_newest = is_for_newest_readers(schema, version)
     else:
         schema, version = from_arrow(reader.schema), _new_version(base, options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.format.bases import BasePath
 from lancelake.format.column_path import quote_segment
 from lancelake.storage.location import Location
@@ -12,7 +12,10 @@ from lancelake.storage.location import Location
 
 def stored_place(uri: str, bases: Sequence[BasePath]) -> tuple[int, str] | None:
     """Return the id of the base that has an object, and its path there; None if none has it."""
-    place = Location.parse(uri).uri
+    try:
+        place = Location.parse(uri).uri
+    except LanceTableError:
+        return None  # a place that cannot be opened is below none
     for base in bases:
         root = Location.parse(base.path).uri.rstrip("/") + "/"
         if place.startswith(root):

@@ -17,7 +17,7 @@ from lancelake.data.codec.official import file_session
 from lancelake.data.file_schema import PREPARED_BLOB
 from lancelake.errors import InvalidRequestOSError, SchemaMismatchError
 from lancelake.format.bases import BasePath
-from lancelake.format.blobs import BlobKind, side_file
+from lancelake.format.blobs import BlobKind, has_blobs, side_file
 from lancelake.format.column_path import quote_segment
 from lancelake.format.schema import Field, Schema
 from lancelake.storage import disk_sync
@@ -49,21 +49,21 @@ class BlobLimits:
         )
 
 
-def ensure_same_limits(table: Schema, data: Schema) -> None:
+def ensure_same_limits(table: Schema, data: pa.Schema) -> None:
     """Raise if data states other size limits of a blob column than the table has."""
-    known = {column.name: column for column in table.fields}
-    for given in data.fields:
-        if given.name not in known:
-            continue
-        mine = BlobLimits.of(known[given.name])
+    for column in filter(has_blobs, table.fields):
+        place = data.get_field_index(column.name)
+        stated_limits = (data.field(place).metadata if place >= 0 else None) or {}
+        mine = BlobLimits.of(column)
         for name in ("inline", "dedicated", "pack-file"):
             key = f"lance-encoding:blob-{name}-size-threshold"
-            stated, limit = given.metadata.get(key), getattr(mine, name.replace("-", "_"))
+            limit = getattr(mine, name.replace("-", "_"))
+            stated = stated_limits.get(key.encode())
             if stated is not None and stated != str(limit).encode():
                 raise InvalidRequestOSError(
                     f"Cannot append data with blob threshold metadata {key}={stated.decode()} for "
-                    f"field {given.name!r}; the table has {limit}",
-                    column=given.name,
+                    f"field {column.name!r}; the table has {limit}",
+                    column=column.name,
                 )
 
 

@@ -67,3 +67,4 @@ class TableIndexParameters(IndexParameters, total=False):
     num_sub_vectors: int
     target_partition_size: int
     accelerator: str
+    skip_transpose: bool

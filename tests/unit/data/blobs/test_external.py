@@ -20,6 +20,7 @@ BASES = (
         ("/data/blobs/x.bin", (2, "x.bin")),
         ("s3://bucket/blobs2/b.bin", None),
         ("s3://other/blobs/b.bin", None),
+        (r"s3://a@b\c/blobs/b.bin", None),
     ],
 )
 def test_an_object_is_found_below_its_base(uri: str, expected: tuple[int, str] | None) -> None:

@@ -23,7 +23,7 @@ def test_scalar_parameters() -> None:
 
 
 def test_vector_parameters() -> None:
-    models = {"index_type", "ivf_centroids", "pq_codebook", "sq_bounds"}
+    models = {"index_type", "ivf_centroids", "pq_codebook", "sq_bounds", "rabitq_model"}
     named = set(TableIndexParameters.__annotations__) - set(ScalarParameters.__annotations__)
     assert named - {"index_file_version"} == set(_KNOWN) - models
     assert set(VectorParameters.__annotations__) <= named
