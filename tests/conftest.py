@@ -17,6 +17,8 @@ from tests.support.late_workers import run_until_workers_connect
 from tests.support.official import RELEASES, Official, OfficialPool, is_installed
 
 ROOT = CleanRoot(Path(__file__).parents[1])
+# Every JVM that a test starts reads its defaults there, those of subprocesses too.
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "support/spark_conf"))
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 # Hypothesis also draws constants of the project's modules that are imported so far. Which ones are
 # depends on the tests that ran before in the same process, so that a failure could not be repeated.
