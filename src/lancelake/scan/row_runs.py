@@ -24,9 +24,10 @@ class RowRun:
 
 
 def row_runs(offsets: RowOffsets, width: float, fetch_cost: float) -> Iterator[RowRun]:
-    """Divide ascending offsets of rows of a width in bytes, each of which costs so many to fetch.
+    """Divide ascending row offsets into runs to stream and rows to fetch.
 
-    Single rows between two runs of near ones come together.
+    Rows have a `width` in bytes; fetching one row costs as much as reading `fetch_cost` bytes.
+    Single rows between two runs are fetched together.
     """
     if len(offsets) < _LEAST_STREAMED:
         if len(offsets):

@@ -32,13 +32,13 @@ Plot = Annotated[
         "--plot",
         metavar="FILE",
         show_default=False,
-        help="Also draw the growth as a picture, an SVG file.",
+        help="Also plot the growth as an SVG file.",
     ),
 ]
 Png = Annotated[
     Path | None,
     typer.Option(
-        "--png", metavar="FILE", show_default=False, help="Also draw the growth as a PNG file."
+        "--png", metavar="FILE", show_default=False, help="Also plot the growth as a PNG file."
     ),
 ]
 
@@ -75,7 +75,7 @@ def stats(
 
 def _keep(path: Path, picture: bytes) -> None:
     path.write_bytes(picture)
-    stderr().print(f"picture written to {words.printable(str(path))}")
+    stderr().print(f"plot written to {words.printable(str(path))}")
 
 
 def _sizes(classes: tuple[SizeClass, ...]) -> Listing:

@@ -75,8 +75,8 @@ OlderThan = Annotated[
         "--older-than",
         metavar="AGE",
         show_default=False,
-        help="Remove what was merged longer ago than this, such as 2days, 12h or 0s. By default "
-        "1day.",
+        help="Remove files of rows that were merged longer ago than this, such as 2days, 12h or "
+        "0s. By default 1day.",
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")]
@@ -102,7 +102,7 @@ def init_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Add a MemWAL to a table, for durable upserts in milliseconds."""
+    """Add a MemWAL to a table, for durable upserts with low latency."""
     base = open_head(location(uri, options), branch)
     names = column_names(key, "--key")
     made = set_up(base, buckets=buckets, key=names, choices=CommitChoices(message=message))

@@ -103,7 +103,7 @@ class RegionManifest:
         )
 
     def sealed(self) -> RegionManifest:
-        """Return the next version, which takes no more writers."""
+        """Return the next version, which is sealed: it accepts no more writers."""
         return replace(self, version=self.version + 1, status=table_pb2.REGION_SEALED)
 
     def unsealed(self) -> RegionManifest:

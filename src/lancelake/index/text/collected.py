@@ -19,7 +19,7 @@ I64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PartitionContent:
-    """TermPosting lists of a partition, complete: terms in order, and documents."""
+    """Posting lists of a partition, complete: terms in order, and documents."""
 
     words: pa.Array
     lists: PostingLists

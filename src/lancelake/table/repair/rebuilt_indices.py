@@ -14,7 +14,7 @@ from lancelake.table.publish import CommitChoices
 def with_rebuilt_indices(before: Snapshot, after: Snapshot, choices: CommitChoices) -> Snapshot:
     """Build again what `after` lacks of the indices of `before`; return the newest version.
 
-    Indices of a column that is gone, or of a kind that is not known, stay dropped.
+    Indices of a column that no longer exists, or of an unknown kind, stay dropped.
     """
     left = {index.uuid for index in after.indices}
     gone = {i.name: i for i in before.indices if i.uuid not in left and not i.is_system}
