@@ -27,12 +27,16 @@ _MEANINGS = {
 
 Mine = Annotated[
     str | None,
-    typer.Argument(metavar="MINE", show_default=False, help="Only this operation, with reasons."),
+    typer.Argument(
+        metavar="MINE", show_default=False, help="Show only this operation, with reasons."
+    ),
 ]
 Theirs = Annotated[
     str | None,
     typer.Argument(
-        metavar="THEIRS", show_default=False, help="Only after this operation, with examples."
+        metavar="THEIRS",
+        show_default=False,
+        help="Show only conflicts with this operation, with examples.",
     ),
 ]
 

@@ -55,7 +55,11 @@ Count = Annotated[int, typer.Option("-k", min=1, help="Number of rows.")]
 Where = Annotated[
     str | None,
     typer.Option(
-        "--where", "-w", metavar="SQL", show_default=False, help="Search only rows that match."
+        "--where",
+        "-w",
+        metavar="SQL",
+        show_default=False,
+        help="Search only rows that match this condition.",
     ),
 ]
 TextColumns = Annotated[

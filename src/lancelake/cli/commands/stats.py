@@ -24,7 +24,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 _BAR = 30
 
 Versions = Annotated[
-    int, typer.Option("--versions", "-n", min=1, help="Number of versions to show, the newest.")
+    int, typer.Option("--versions", "-n", min=1, help="Number of the newest versions to show.")
 ]
 Plot = Annotated[
     Path | None,

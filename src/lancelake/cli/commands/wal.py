@@ -49,7 +49,7 @@ Flush = Annotated[
     bool,
     typer.Option(
         "--flush",
-        help="Flush the logs first, so that all rows are merged. This stops the writers of "
+        help="Flush the logs first, so that all rows are merged. This fences the writers of "
         "their regions.",
     ),
 ]
@@ -58,7 +58,11 @@ RegionIds = Annotated[
     typer.Option("--region", metavar="ID", show_default=False, help="Only this region."),
 ]
 Buckets = Annotated[
-    int, typer.Option("--buckets", help="Number of regions, by the hash of the first key column.")
+    int,
+    typer.Option(
+        "--buckets",
+        help="Number of regions; rows are assigned by the hash of the first key column.",
+    ),
 ]
 Key = Annotated[
     str | None,

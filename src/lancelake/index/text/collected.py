@@ -65,7 +65,7 @@ class CollectedTerms:
         self._documents += len(ids)
 
     def taken(self, words: Sequence[str]) -> PartitionContent | None:
-        """Return all occurrences as posting lists, and forget them; None if there are none."""
+        """Return all occurrences as posting lists, and clear them; None if there are none."""
         if not self.size:
             self._clear()
             return None
