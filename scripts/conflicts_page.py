@@ -23,7 +23,7 @@ other change, *mine*, can still be committed after *theirs* depends on both oper
 |---|---|
 | · | Both are kept: mine is committed on top of theirs. |
 | R | Mine must be retried on the newest version (`RetryableConflictError`). |
-| X | Mine contradicts theirs, and must be resolved by the user (`IncompatibleConflictError`). |
+| X | Mine is incompatible with theirs; the user has to resolve it (`IncompatibleConflictError`). |
 
 Several marks in a cell mean that it depends on the details, which are listed below the table. A
 delete or an update that is committed on top of another is merged with it row by row: if both

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, ClassVar, Self
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Self
 
 type_registry: dict[str, type[LanceTableError]] = {}
 
@@ -100,14 +99,18 @@ class LanceTableError(Exception):
         return (LanceTableError.from_json, (self.to_json(),))
 
 
-@contextmanager
-def naming(table: str, version: int | None = None) -> Iterator[None]:
-    """Add a table and its version to the errors of a block that do not name a table yet."""
-    try:
-        yield
-    except LanceTableError as error:
-        error.at(table, version)
-        raise
+class naming(NamedTuple):  # noqa: N801  # used like a function; a generator costs more
+    """Adds a table and its version to the errors of a block that do not name a table yet."""
+
+    table: str
+    version: int | None = None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, LanceTableError):
+            error.at(self.table, self.version)
 
 
 def _plain(value: object) -> object:
@@ -357,7 +360,7 @@ class CorruptTableError(LanceTableError, OSError):
 
 
 class DamagedIndexError(CorruptTableError):
-    """The files of an index are missing or damaged; the rows of the table are not concerned."""
+    """The files of an index are missing or damaged; the rows of the table are not affected."""
 
     code = "damaged_index"
     action = (

@@ -12,11 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.cli.group import COMMANDS, EXAMPLES
+from lancelake.cli.group import COMMANDS, EXAMPLES, load_command
 from tests.cli.conftest import Run
+from tests.support.memwal_tables import rows as memwal_rows
 
 # It serves until it is stopped; its own tests start it.
 SERVER = "ui"
+VECTOR = pa.list_(pa.float32(), 4)
 CAPTIONS = ["boats in the harbour", "a mill", "the lighthouse", "harbour at night", "a street"]
 
 
@@ -24,12 +26,21 @@ CAPTIONS = ["boats in the harbour", "a mill", "the lighthouse", "harbour at nigh
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the tables and files that the examples name."""
     folder = tmp_path_factory.mktemp("examples")
-    schema = pa.schema({"id": pa.int64(), "caption": pa.string(), "note": pa.string()})
+    schema = pa.schema({"id": pa.int64(), "caption": pa.string(), "embedding": VECTOR})
     schema = schema.set(0, schema.field(0).with_nullable(False))
-    rows = pa.table({"id": range(5), "caption": CAPTIONS, "note": ["x"] * 5}, schema)
+    vectors = [[float(row), 1.0, 0.0, 0.5] for row in range(5)]
+    rows = pa.table({"id": range(5), "caption": CAPTIONS, "embedding": vectors}, schema)
     photos = lance.write_dataset(rows, folder / "photos.lance", enable_stable_row_ids=True)
     photos.insert(rows.slice(0, 2))
     photos.create_scalar_index("caption", "INVERTED")
+    photos.create_index("embedding", "IVF_FLAT", num_partitions=2, metric="l2")
+    photos.update_config({"owner": "grace"})
+    photos.tags.create("launch", 1)
+    photos.create_branch("trial")
+    users = lance.write_dataset(memwal_rows((1, "Ada")), folder / "users.lance")
+    users.wal.initialize(buckets=1)
+    with users.wal.writer() as writer:
+        writer.put(memwal_rows((2, "Grace")))
     days = pa.table({"station": ["harbour"], "temperature": [11.5]})
     lance.write_dataset(days, folder / "days.lance")
     (folder / "day-1.csv").write_text("station,temperature\nharbour,11.5\nmill,9.0\n")
@@ -39,7 +50,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_each_command_has_an_example() -> None:
-    assert set(EXAMPLES) == set(COMMANDS)
+    groups = {name: getattr(load_command(name), "commands", {}) for name in COMMANDS}
+    below = {f"{name} {each}" for name, commands in groups.items() for each in commands}
+    assert set(EXAMPLES) == set(COMMANDS) | below
 
 
 @pytest.mark.parametrize("command", sorted(EXAMPLES.keys() - {SERVER}))
@@ -47,9 +60,10 @@ def test_example_of(
     command: str, made: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(shutil.copytree(made, tmp_path / "here"))
-    result = run(command, *shlex.split(EXAMPLES[command]))
+    result = run(*command.split(), *shlex.split(EXAMPLES[command]))
     assert result.exit_code == 0, result.output
 
 
 def test_help_shows_the_example(output: Callable[..., str]) -> None:
     assert "Example: lancelake count photos.lance" in output("count", "--help")
+    assert "Example: lancelake tag move photos.lance" in output("tag", "move", "--help")

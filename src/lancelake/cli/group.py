@@ -96,6 +96,33 @@ EXAMPLES = {
     "restore": "photos.lance --at 1",
     "wal": "init photos.lance --key id",
     "matrix": "",
+    "index list": "photos.lance",
+    "index stats": "photos.lance caption_idx",
+    "index create": "photos.lance id --kind BTREE",
+    "index refresh": "photos.lance",
+    "index recall": "photos.lance embedding -k 5 --nprobes 1,2",
+    "index drop": "photos.lance caption_idx",
+    "wal init": "photos.lance --key id",
+    "wal status": "users.lance",
+    "wal merge": "users.lance --flush",
+    "wal gc": "users.lance --dry-run",
+    "wal tail": "users.lance",
+    "columns add": "days.lance 'fahrenheit=temperature * 1.8 + 32'",
+    "columns drop": "photos.lance caption",
+    "columns rename": "photos.lance caption title",
+    "columns alter": "days.lance temperature --type float32",
+    "columns reorder": "photos.lance caption id",
+    "config list": "photos.lance",
+    "config get": "photos.lance owner",
+    "config set": "photos.lance owner=ada retention=30d",
+    "config unset": "photos.lance owner",
+    "tag list": "photos.lance",
+    "tag create": "photos.lance release-1 --at 1",
+    "tag move": "photos.lance launch --at 2",
+    "tag delete": "photos.lance launch",
+    "branch list": "photos.lance",
+    "branch create": "photos.lance experiment",
+    "branch delete": "photos.lance trial",
 }
 
 _BROKEN_PIPE = 141
@@ -156,8 +183,14 @@ def load_command(name: str) -> Any:  # typer's type is private
     module = importlib.import_module(f"lancelake.cli.commands.{name}")
     command = typer.main.get_command(module.app)
     command.name = name
-    command.epilog = f"Example: lancelake {name} {EXAMPLES[name]}".rstrip()
+    command.epilog = _example(name)
+    for below, subcommand in getattr(command, "commands", {}).items():
+        subcommand.epilog = _example(f"{name} {below}")
     return command
+
+
+def _example(command: str) -> str:
+    return f"Example: lancelake {command} {EXAMPLES[command]}".rstrip()
 
 
 def _shared_first(args: list[str]) -> list[str]:

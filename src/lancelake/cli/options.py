@@ -38,12 +38,12 @@ StorageOptions = Annotated[
     ),
 ]
 Output = Annotated[
-    OutputFormat, typer.Option("--output", "-o", help="Table for people, or JSON for programs.")
+    OutputFormat, typer.Option("--output", "-o", help="Output format: a readable table, or JSON.")
 ]
 RowOutput = Annotated[
     RowFormat,
     typer.Option(
-        "--output", "-o", help="Table for people, or a format for programs, with all rows."
+        "--output", "-o", help="Output format: a readable table, or complete values for programs."
     ),
 ]
 MaxRows = Annotated[
@@ -53,8 +53,8 @@ MaxRows = Annotated[
         "-n",
         min=0,
         show_default=False,
-        help="Maximum number of rows; 0 for all. By default, those that fit a screen in a table, "
-        "and all in other formats.",
+        help="Maximum number of rows; 0 for all. By default, 100 in a table and all in other "
+        "formats.",
     ),
 ]
 Columns = Annotated[
@@ -65,16 +65,22 @@ Columns = Annotated[
         metavar="A,B.C",
         show_default=False,
         autocompletion=complete_columns,
-        help="Columns to show, separated by commas; B.C is field C of struct B.",
+        help="Columns, separated by commas; B.C is field C of struct B.",
     ),
 ]
 Filter = Annotated[
     str | None,
-    typer.Option("--filter", "-f", metavar="SQL", show_default=False, help="Only rows that match."),
+    typer.Option(
+        "--filter",
+        "-f",
+        metavar="SQL",
+        show_default=False,
+        help="Only rows that match this condition.",
+    ),
 ]
 NoIndex = Annotated[
     bool,
-    typer.Option("--no-index", help="Find the rows that match without indices."),
+    typer.Option("--no-index", help="Scan the rows instead of using indices."),
 ]
 Metric = Annotated[
     str | None,
@@ -92,13 +98,17 @@ RefineFactor = Annotated[
         metavar="N",
         min=1,
         show_default=False,
-        help="Rank N times as many rows again by their stored vectors.",
+        help="Re-rank N * k candidates by the distances of their stored vectors.",
     ),
 ]
 Message = Annotated[
     str | None,
     typer.Option(
-        "--message", "-m", metavar="TEXT", show_default=False, help="Commit message for the log."
+        "--message",
+        "-m",
+        metavar="TEXT",
+        show_default=False,
+        help="Commit message, shown by `lancelake log`.",
     ),
 ]
 Branch = Annotated[
@@ -108,7 +118,7 @@ Branch = Annotated[
         metavar="NAME",
         show_default=False,
         autocompletion=complete_branches,
-        help="Change this branch. By default, the main line.",
+        help="Branch to change. By default, main.",
     ),
 ]
 Delimiter = Annotated[
@@ -124,7 +134,7 @@ Partitions = Annotated[
     bool,
     typer.Option(
         "--partitions/--no-partitions",
-        help="Whether folders such as day=1 become columns.",
+        help="Whether partition folders such as day=1 become columns.",
     ),
 ]
 

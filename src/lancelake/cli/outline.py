@@ -18,7 +18,7 @@ _NOTHING: tuple[Json, ...] = (None, "", [], {})
 
 
 def outline(value: Json, *, indent: str = "") -> Iterator[Text]:
-    """Yield the lines of a document; absent and empty members are omitted."""
+    """Yield the lines of a document; absent and empty fields are omitted."""
     if isinstance(value, dict):
         for key, each in value.items():
             if each not in _NOTHING:

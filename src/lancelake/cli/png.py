@@ -89,7 +89,7 @@ class _Canvas:
         self._rows = [bytearray(b"\xff" * (3 * width)) for _ in range(height)]
 
     def fill(self, x: float, y: float, width: float, height: float, color: str) -> None:
-        """Fill a rectangle, given in units of the picture, as far as it is inside."""
+        """Fill the part of a rectangle, in units of the picture, that is inside the picture."""
         left, right = (min(max(round(v * _SCALE), 0), self._width) for v in (x, x + width))
         top, bottom = (min(max(round(v * _SCALE), 0), self._height) for v in (y, y + height))
         pixels = bytes.fromhex(color.removeprefix("#")) * (right - left)

@@ -1,4 +1,4 @@
-"""Show recall against latency: as a table with bars, as JSON, or as a picture."""
+"""Show recall against latency: as a table with bars, as JSON, or as a plot."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def probe_counts(text: str) -> tuple[int, ...]:
 
 
 def svg_file(path: Path | None) -> Path | None:
-    """Return the file of a picture; refuse one that cannot be written, before the measurement."""
+    """Return the file of a plot; refuse one that cannot be written, before the measurement."""
     if path is None:
         return None
     if path.suffix.lower() != ".svg":
-        raise typer.BadParameter(f"the picture is an SVG file, but {path.name!r} is not one")
+        raise typer.BadParameter(f"{path.name!r} is not the name of an SVG file")
     if not path.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {str(path.parent)!r}")
     return path

@@ -114,7 +114,7 @@ class CatchUp:
             yield from commits_after(self._line, self.head.name, self._newest())
         except VersionNotFoundError as error:
             version = error.version or 0
-            raise self._unjudged(version, f"version {version} is gone") from error
+            raise self._unjudged(version, f"version {version} no longer exists") from error
 
     def _judged(self, landed: Landed) -> ConflictError | None:
         theirs, version = landed.transaction, landed.snapshot.version

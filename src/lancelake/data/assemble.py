@@ -80,7 +80,7 @@ def _struct(field: Field, target: pa.StructType, parts: list[pa.Array], num_rows
 
 
 def _list(field: Field, target: pa.DataType, parts: list[pa.Array]) -> pa.Array:
-    """Join lists with the same offsets and different members."""
+    """Join lists with the same offsets and different fields."""
     first = parts[0]
     (item,) = field.children
     values = _column(item, target.value_type, [p.values for p in parts], len(first.values))

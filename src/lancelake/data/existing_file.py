@@ -77,13 +77,13 @@ def _held(table: Schema, held: pa.Schema) -> Schema:
 
 
 def _ensure_same_order(field: Field, dtype: pa.DataType) -> None:
-    """Raise for members in another order than in the table, because columns are stored by order."""
+    """Raise for fields in another order than in the table, because columns are stored by order."""
     if pa.types.is_struct(dtype):
         names = [member.name for member in dtype]
         if names != [child.name for child in field.children]:
             expected = ", ".join(child.name for child in field.children)
             raise SchemaMismatchError(
-                f"members of {field.name} are in another order: {', '.join(names)}",
+                f"fields of {field.name} are in another order: {', '.join(names)}",
                 expected=expected,
             )
         for child, member in zip(field.children, dtype, strict=True):

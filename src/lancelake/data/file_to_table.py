@@ -6,8 +6,8 @@ import functools
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lancelake.data.arrays.blob_positions import with_nulls
 from lancelake.data.arrays.retype import ensure_same_kind, retype, struct_of
 from lancelake.errors import CorruptTableError
 from lancelake.format.file_version import FileVersion
@@ -37,7 +37,7 @@ class FileShape:
     def apply(self, array: pa.Array) -> pa.Array:
         """Return a column of the file with the table's type."""
         if self.positions_in is not None:
-            return retype(with_nulls(array, self.positions_in), self.target)
+            return retype(positions_with_nulls(array, self.positions_in), self.target)
         if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
             return self._retyped(_without_null_words(array))
         if array.type.equals(self.target, check_metadata=True) and not _has_words(array.type):
@@ -95,3 +95,17 @@ def _has_words(dtype: pa.DataType) -> bool:
     """Whether this type contains a dictionary."""
     below = [dtype.field(i).type for i in range(dtype.num_fields)]
     return any(pa.types.is_dictionary(child) or _has_words(child) for child in below)
+
+
+def positions_with_nulls(array: pa.StructArray, version: FileVersion) -> pa.StructArray:
+    """Return positions and sizes as official releases show them.
+
+    Since 2.1 a null has size 0 and a position other than 0. In 2.0 files it has size 0 and
+    position 1, and is shown like that.
+    """
+    if not version.leaves_only:
+        return array
+    position, size = array.field("position"), array.field("size")
+    is_null = pc.and_(pc.equal(size, 0), pc.not_equal(position, 0))
+    mask = pc.or_(is_null, pc.is_null(array))
+    return pa.StructArray.from_arrays([position, size], fields=list(array.type), mask=mask)

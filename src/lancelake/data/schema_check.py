@@ -27,7 +27,7 @@ class SchemaMatch:
 def ensure_fits(table: Schema, data: pa.Schema, *, casts: bool = False) -> Schema:
     """Return the part of the table's schema that the data has, or raise for what does not fit.
 
-    Columns and members may come in any order; nullable ones may be missing. Types must be
+    Columns and fields may come in any order; nullable ones may be missing. Types must be
     the same, or with `casts` convertible; metadata is ignored.
     """
     found = match_schema(table, data, casts=casts)
@@ -104,7 +104,7 @@ def _with_matched_children(
         members = _matched_entries(child, dtype, here, casts=casts)
         return table.with_children((child.with_children(members),))
     if not pa.types.is_nested(dtype):
-        problem = f"column {_shown(path)} of type {table.logical_type} has members"
+        problem = f"column {_shown(path)} of type {table.logical_type} has child fields"
         raise CorruptTableError(problem, path=_shown(path))
     item = dtype.value_field
     if not casts and not table.logical_type.startswith(_FIXED_SIZE_STRUCTS):
@@ -119,7 +119,7 @@ def _matched_struct(
     children = _matched_members(table.children, list(dtype), path, casts=casts)
     if not children or (table.is_packed and len(children) < len(table.children)):
         raise SchemaMismatchError(
-            f"column {_shown(path)} has missing members: the table has "
+            f"column {_shown(path)} has missing fields: the table has "
             f"{', '.join(child.name for child in table.children)}",
             path=_shown(path),
             found=str(dtype),
@@ -132,14 +132,14 @@ def _matched_entries(
 ) -> tuple[Field, ...]:
     members = [dtype.key_field, dtype.item_field]
     if casts:
-        # Names of a map's members have no meaning, but official releases compare them.
+        # Names of a map's fields have no meaning, but official releases compare them.
         names = [child.name for child in entries.children]
         members = [field.with_name(name) for field, name in zip(members, names, strict=True)]
     return _matched_members(entries.children, members, path, casts=casts)
 
 
 def _matched_blob(table: Field, dtype: pa.DataType, found: str, path: tuple[str, ...]) -> Field:
-    """Check blob values to write, whose members may differ from those in the table."""
+    """Check blob values to write, whose fields may differ from those in the table."""
     if pa.types.is_struct(dtype) and {"data", "uri"} <= set(dtype.names):
         return table
     raise _mismatch(table, found, path)

@@ -48,7 +48,7 @@ def _ensure_version_holds(trail: tuple[Field, ...], version: FileVersion, where:
         raise _needs_2_2(where, "a fixed-size list of structs", version)
     if node.is_blob_v2:
         if not is_structural:
-            raise _needs_2_2(where, "a blob of the second kind (lance.blob.v2)", version)
+            raise _needs_2_2(where, "a blob v2 column (lance.blob.v2)", version)
         if len(trail) > 1:
             msg = f"column {where} is a nested blob, which cannot be written"
             raise UnsupportedError(msg, column=where, action="Use a top-level column.")

@@ -53,7 +53,7 @@ class TextTest(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column, or a member of a struct, by its path."""
+    """A column, or a field of a struct, by its path."""
 
     path: Path
     dtype: pa.DataType

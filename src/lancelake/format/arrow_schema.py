@@ -129,7 +129,7 @@ def _ensure_names(names: Sequence[str]) -> None:
     for position, name in enumerate(names):
         if "." in name:
             msg = f"the name of column {name!r} cannot contain `.`"
-            action = "Rename it, or use a member of a struct."
+            action = "Rename it, or use a field of a struct."
             raise InvalidNameError(msg, column=name, action=action)
         if name in RESERVED_NAMES:
             raise InvalidNameError(f"column name {name!r} is reserved", column=name)
@@ -171,8 +171,8 @@ def _logical_type(dtype: pa.DataType, metadata: Mapping[str, bytes], where: str)
         return "json"
     is_struct = pa.types.is_struct(dtype)
     if extension == BLOB_V2 and not (is_struct and dtype.names in _BLOB_LAYOUTS):
-        msg = f"column {where} of type {dtype} does not have the members of {BLOB_V2}"
-        action = "Give it the members data and uri."
+        msg = f"column {where} of type {dtype} does not have the fields of {BLOB_V2}"
+        action = "Use a struct with the fields data and uri."
         raise UnsupportedError(msg, column=where, found=str(dtype), action=action)
     try:
         return logical_types.from_arrow(dtype)

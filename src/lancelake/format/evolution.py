@@ -62,7 +62,7 @@ def first_free_id(schema: Schema, fragments: Iterable[Fragment]) -> int:
 
 
 def widen(schema: Schema, new: Schema, *, first_id: int, version: FileVersion) -> Widened:
-    """Add columns at the end; new members of existing structs are added at their end."""
+    """Add columns at the end; new fields of existing structs are added at their end."""
     fresh = itertools.count(first_id)
     merge = _Merge(version=version, fresh=fresh)
     fields, added = merge.level(schema.fields, new.fields, ())
@@ -75,7 +75,7 @@ def widen(schema: Schema, new: Schema, *, first_id: int, version: FileVersion) -
 
 
 def drop(schema: Schema, paths: Iterable[str]) -> Schema:
-    """Remove columns and members, and parents without members."""
+    """Remove columns and fields, and parents without fields."""
     gone = {resolve(schema, path)[-1].id for path in paths}
     fields = _without(schema.fields, gone)
     if not fields:
@@ -126,7 +126,7 @@ def forbids_more_nulls(before: Schema, after: Schema) -> bool:
     """Whether rows written for the schema before may be invalid for the one after.
 
     Fields below a new nullable column are ignored: old rows are null. A non-nullable struct with a
-    new member counts, as in official releases.
+    new field counts, as in official releases.
     """
     known = before.by_id()
 
@@ -175,7 +175,7 @@ class _Merge:
             raise InvalidRequestError(msg, column=where)
         if self.version not in _TAKES_MEMBERS:
             msg = (
-                f"Column {where} is a struct, and members cannot be added to one "
+                f"Column {where} is a struct, and fields cannot be added to one "
                 f"in data files {self.version.value}"
             )
             action = 'Write the table with data_storage_version="2.2".'
@@ -199,7 +199,7 @@ def ensure_same_type(old: Field, new: Field, path: tuple[Field, ...]) -> str:
 
 
 def takes_members_in_place(field: Field, new: Field, version: FileVersion) -> bool:
-    """Whether `widen` can add the members of `new` that a column does not have."""
+    """Whether `widen` can add the fields of `new` that a column does not have."""
     if version not in _TAKES_MEMBERS or not _may_get_members(field):
         return False
     own = {child.name: child for child in field.children}
@@ -232,7 +232,9 @@ def _without(fields: tuple[Field, ...], gone: set[FieldId]) -> tuple[Field, ...]
         if field.logical_type == "map" and children != field.children:
             entries = children[0].children
             if len(entries) < _KEY_AND_VALUE:
-                raise InvalidRequestError(f"column {field.name} is a map and needs both members")
+                raise InvalidRequestError(
+                    f"column {field.name} is a map, which needs both key and value"
+                )
         kept.append(field if children == field.children else field.with_children(children))
     return tuple(kept)
 
@@ -278,7 +280,7 @@ def _changed(before: Field, after: Field, retyped: set[FieldId]) -> tuple[Field,
         return None
     if before.owns_column:
         where = quote_segment(before.name)
-        msg = f"column {where} is packed, so the type of a member cannot change"
+        msg = f"column {where} is packed, so the types of its fields cannot change"
         raise UnsupportedError(msg, column=where, action="Add a column with the other type.")
     return (
         before.with_children(tuple(old for old, _ in kept)),

@@ -1,4 +1,4 @@
-"""New members of nested columns that cannot be added to data files in place."""
+"""New fields of nested columns that cannot be added to data files in place."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Growth:
 
 
 def grow(schema: Schema, new: Schema, *, first_id: int, version: FileVersion) -> Growth:
-    """Add columns and members; a column whose files cannot get members in place is rewritten."""
+    """Add columns and fields; a column whose files cannot get fields in place is rewritten."""
     known = {field.name: field for field in schema.fields}
     fresh = itertools.count(first_id)
     before: list[Field] = []
@@ -54,7 +54,7 @@ def grow(schema: Schema, new: Schema, *, first_id: int, version: FileVersion) ->
 
 
 def missing_members(known: Schema, data: Schema) -> Schema:
-    """Reduce the fields of data to members that columns of a table do not have."""
+    """Reduce the fields of data to those that the columns of a table do not have."""
     by_name = {field.name: field for field in known.fields}
     pairs = ((by_name.get(field.name), field) for field in data.fields)
     return replace(data, fields=tuple(_missing(pairs)))
@@ -86,13 +86,13 @@ def _missing_in_map(old: Field, new: Field) -> Iterator[Field]:
 
 
 def _merged(old: Field, new: Field, path: Trail) -> Field:
-    """Return a field with the members of both, those that are new at the end."""
+    """Return a field with the children of both, the new ones at the end."""
     trail = (*path, old)
     where = ensure_same_type(old, new, path)
     if not old.children or old.owns_column:
         raise InvalidRequestError(f"Column {where} already exists in the dataset", column=where)
     children = {child.name: child for child in old.children}
-    # The first member of the entries of a map is the key, which stays.
+    # The first field of the entries of a map is the key, which stays.
     is_entries = bool(path) and path[-1].logical_type == _MAP
     for child in new.children[1:] if is_entries else new.children:
         match = children.get(child.name)

@@ -54,7 +54,7 @@ def to_arrow(logical_type: str, children: Sequence[pa.Field] = ()) -> pa.DataTyp
     try:
         nested = _nested_to_arrow(logical_type, children)
         if nested is None and children:
-            raise CorruptTableError(f"type {logical_type!r} has members", found=logical_type)
+            raise CorruptTableError(f"type {logical_type!r} has child fields", found=logical_type)
         return nested if nested is not None else _parametric_to_arrow(logical_type)
     except LanceTableError:
         raise

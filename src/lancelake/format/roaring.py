@@ -126,7 +126,7 @@ def _ensure_arrays(view: memoryview, start: int, sizes: npt.NDArray[np.int64]) -
 def _ensure_bitset(view: memoryview, start: int, cardinality: int) -> int:
     words = np.frombuffer(_slice(view, start, _BITSET_BYTES), dtype="<u8")
     if int(np.bitwise_count(words).sum()) != cardinality:
-        raise ValueError("a container does not have as many values as it says")
+        raise ValueError("the number of values of a container does not match its header")
     return _BITSET_BYTES
 
 

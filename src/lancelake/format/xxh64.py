@@ -105,7 +105,7 @@ class _Slices:
 
 
 def _hashed(strings: _Strings, count: int, length: int) -> U64:
-    """Hash so many byte strings of one length."""
+    """Hash `count` byte strings of one length."""
     whole = length - length % _STRIPE
     state = _stripes(strings, count, whole) if whole else np.full(count, _P5)
     state += np.uint64(length)

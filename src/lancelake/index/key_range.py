@@ -140,7 +140,7 @@ def _cut(value: pa.Scalar, *, is_after: bool) -> Cut:
 
 
 def _starting(text: bytes) -> KeyRange:
-    """Return the texts that start with a text: those before the next one of its length."""
+    """Return the range of texts with a prefix."""
     shared = text.rstrip(bytes([_LAST_BYTE]))
     upper = Cut(shared[:-1] + bytes([shared[-1] + 1]), is_after=False) if shared else None
     return KeyRange(lower=Cut(text, is_after=False), upper=upper)

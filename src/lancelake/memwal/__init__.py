@@ -1,4 +1,4 @@
-"""MemWAL: durable upserts to a log beside the table, merged into it later."""
+"""MemWAL: durable upserts to a log next to the table, merged into it later."""
 
 from __future__ import annotations
 

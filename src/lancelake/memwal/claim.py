@@ -41,7 +41,7 @@ def claim(
             ensure_allowed()
         if not current.is_active:
             raise InvalidRequestError(
-                f"region {files.region} is sealed and takes no more rows",
+                f"region {files.region} is sealed and accepts no more rows",
                 region=str(files.region),
             )
         if current.spec_id != new.spec_id:

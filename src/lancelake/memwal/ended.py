@@ -62,7 +62,7 @@ def ensure_writable(base: Snapshot, shape: RowShape) -> None:
 def was_replaced(base: Snapshot) -> bool:
     """Whether an overwrite or a restore has ended the last MemWAL before a version.
 
-    Rows in its regions then belong to a table that is no more. False when another change has
+    Rows in its regions then belong to a table that no longer exists. False when another change has
     ended it, and when the versions that would show it were cleaned up.
     """
     names = [name for name in list_versions(base.location) if name.version <= base.version]

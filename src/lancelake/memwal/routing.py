@@ -87,7 +87,9 @@ def routed(
 def _source(spec: Bucketed | ByValue, shape: RowShape, rows: pa.RecordBatch) -> pa.Array:
     field = next((f for f in shape.table.fields if f.id == spec.column), None)
     if field is None:
-        raise CorruptTableError(f"the region spec refers to field {spec.column}, which is gone")
+        raise CorruptTableError(
+            f"the region spec refers to field {spec.column}, which does not exist"
+        )
     if field.name not in shape.keys:
         # A row could then leave its region, and its earlier value would come back.
         msg = f"column {field.name} chooses the region of a row, but is not part of the key"

@@ -43,7 +43,7 @@ def seal_regions(
     *,
     options: WriterOptions = _INLINE,
 ) -> tuple[uuid.UUID, ...]:
-    """Flush regions and let them take no more writers; return those that were not sealed before."""
+    """Flush and seal regions; return those that were not sealed before."""
     details_of(base)
     sealed: list[uuid.UUID] = []
     for manifest in _manifests(base, regions):

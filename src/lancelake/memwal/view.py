@@ -337,7 +337,7 @@ def unmerged_generations(manifest: RegionManifest, merged: int) -> tuple[Generat
         msg = (
             f"generations {merged + 1} to {manifest.current_generation - 1} of region "
             f"{manifest.region_id} are not merged into this version, but some have been removed "
-            f"since; left are {numbers}"
+            f"since; the remaining ones are {numbers}"
         )
         raise CorruptTableError(
             msg,

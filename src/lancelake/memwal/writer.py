@@ -182,7 +182,7 @@ class RegionWriter:
             self._flush_frozen()
 
     def seal(self) -> None:
-        """Flush, and let the region take no more writers."""
+        """Flush, and seal the region: it accepts no more writers."""
         with naming(self._location.uri, self._version), self._log_lock:
             self._ensure_usable()
             self._freeze()

@@ -353,7 +353,7 @@ def write_dataset(
         data_storage_version: Format version of the data files of a new table, such as `2.1`.
         enable_v2_manifest_paths: Name manifests so that the newest one is listed first.
         enable_stable_row_ids: Let rows keep their ids when they are moved; for new tables.
-        auto_cleanup_options: Clean up old versions after every so many commits.
+        auto_cleanup_options: Clean up old versions automatically, after every `interval` commits.
         commit_message: Message of the version.
         transaction_properties: Further properties of the transaction.
         initial_bases: Base paths to register if the table is created.

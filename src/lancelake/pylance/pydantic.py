@@ -211,7 +211,7 @@ def _annotation(
 
 
 def _checked(build: Any, kind: type, size: int, *, is_several: bool) -> Any:
-    """Return what pydantic checks of a value, which then becomes an instance of the class."""
+    """Return the pydantic schema of a vector type, which converts values to the class."""
     numbers = build.list_schema(min_length=size, max_length=size, items_schema=build.float_schema())
     checked = build.list_schema(items_schema=numbers) if is_several else numbers
     return build.no_info_after_validator_function(kind, checked)

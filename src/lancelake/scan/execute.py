@@ -19,13 +19,12 @@ from lancelake.format import roaring
 from lancelake.format.computed_once import computed_once
 from lancelake.format.schema import Schema
 from lancelake.scan.blob_values import with_blob_values
-from lancelake.scan.fetches import FetchLimits, fetch_cost_bytes
+from lancelake.scan.fetches import FetchLimits, fetch_cost_bytes, row_runs
 from lancelake.scan.live_rows import LiveRows, Mask, to_mask
 from lancelake.scan.output_builder import Finisher
 from lancelake.scan.picked_rows import at_places, kept_from, mask_of, masked, offsets_of
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
-from lancelake.scan.row_runs import row_runs
 from lancelake.scan.row_source import RowSource, SingleFragment
 from lancelake.scan.row_width import value_bytes
 from lancelake.scan.scan_columns import ScanColumns

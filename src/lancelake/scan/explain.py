@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import assert_never
+from typing import assert_never, cast
 
+from lancelake.expr.condition import (
+    And,
+    Comparison,
+    Condition,
+    Membership,
+    Not,
+    Or,
+    TextMatch,
+    TextTest,
+    Truth,
+)
+from lancelake.expr.condition_sql import condition_sql
 from lancelake.format.column_path import join_path
-from lancelake.scan.index_search.question_text import question_text
 from lancelake.scan.index_search.search import AskedIndex
 from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.outputs import ColumnOutput, ExpressionOutput, MetaOutput
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.request import Ordering
+
+_MOST_VALUES = 20
 
 
 def explain(
@@ -95,7 +108,7 @@ def _asked(each: AskedIndex) -> str:
     rows = "rows_excluded" if each.are_excluded else "rows"
     place = f"{each.index}({each.kind})"
     return (
-        f"ScalarIndexQuery: query={question_text(each.condition, place)}, "
+        f"ScalarIndexQuery: query={_question(each.condition, place)}, "
         f"{rows}={each.rows}, exact={str(each.is_exact).lower()}"
     )
 
@@ -114,3 +127,36 @@ def _paths(plan: ScanPlan) -> Iterator[str]:
                 assert_never(output)
     if plan.spec.predicate is not None:
         yield from map(join_path, plan.spec.predicate.paths)
+
+
+def _question(condition: Condition, place: str) -> str:
+    """Return a condition with the index that is asked, like `[a >= 1 && a < 5]@a_idx(BTREE)`."""
+    match condition:
+        case Not():
+            return f"NOT({_question(condition.part, place)})"
+        case And() if all(isinstance(part, Comparison) for part in condition.parts):
+            bounds = (_comparison(cast(Comparison, part)) for part in condition.parts)
+            return f"[{' && '.join(bounds)}]@{place}"
+        case And() | Or():
+            word = "AND" if isinstance(condition, And) else "OR"
+            return f"{word}({','.join(_question(part, place) for part in condition.parts)})"
+        case _:
+            return f"[{_leaf(condition)}]@{place}"
+
+
+def _leaf(condition: Condition) -> str:
+    match condition:
+        case Comparison():
+            return _comparison(condition)
+        case Membership() if len(condition.values) == 1 and not condition.has_null:
+            return f"{join_path(condition.column.path)} = {condition.values[0]}"
+        case Truth():
+            return f"{join_path(condition.column.path)} = true"
+        case TextMatch() if condition.test is TextTest.CONTAINS:
+            return f'contains({join_path(condition.column.path)}, Utf8("{condition.text}"))'
+        case _:
+            return condition_sql(condition, most_values=_MOST_VALUES)
+
+
+def _comparison(leaf: Comparison) -> str:
+    return f"{join_path(leaf.column.path)} {leaf.operator.value} {leaf.value}"

@@ -1,4 +1,4 @@
-"""Fetching of single rows of a fragment in parts of bounded size."""
+"""Fetching of single rows of a fragment: its cost, the rows that it serves, and its limits."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ _VALUE_COST_BYTES = 400
 # Files since 2.1 are decoded by chunks, whether rows are fetched or streamed: a fetch saves the
 # rest of a stream, which takes about as long as fetching one of so many rows.
 _ROWS_PER_FETCH = 64
+# Beginning to stream costs as much as streaming this many bytes.
+_START_BYTES = 512 << 10
+# Fewer rows are fetched one by one.
+_LEAST_STREAMED = 64
 
 
 def fetch_cost_bytes(values: Sequence[float], fragment: Fragment) -> float:
@@ -67,3 +71,38 @@ class FetchLimits:
             last = min(max(near, first + self.scattered_rows), first + self.rows)
             yield offsets[first:last]
             first = last
+
+
+@dataclass(frozen=True, slots=True)
+class RowRun:
+    """Ascending offsets of rows; near ones are cheaper to filter out of a stream than to fetch."""
+
+    offsets: RowOffsets
+    are_near: bool
+
+
+def row_runs(offsets: RowOffsets, width: float, fetch_cost: float) -> Iterator[RowRun]:
+    """Divide ascending row offsets into runs to stream and rows to fetch.
+
+    Rows have a `width` in bytes; fetching one row costs as much as reading `fetch_cost` bytes.
+    Single rows between two runs are fetched together.
+    """
+    if len(offsets) < _LEAST_STREAMED:
+        if len(offsets):
+            yield RowRun(offsets, are_near=False)
+        return
+    gap = max(fetch_cost, _START_BYTES) / width if width else np.inf
+    ends = np.flatnonzero(np.diff(offsets) > gap) + 1
+    bounds = np.concatenate([[0], ends, [len(offsets)]])
+    starts, stops = bounds[:-1], bounds[1:]
+    counts, spans = stops - starts, offsets[stops - 1] - offsets[starts]
+    are_near = (counts >= _LEAST_STREAMED) & (counts * fetch_cost > spans * width)
+    first = 0
+    for place in np.flatnonzero(are_near).tolist():
+        start, stop = int(starts[place]), int(stops[place])
+        if first < start:
+            yield RowRun(offsets[first:start], are_near=False)
+        yield RowRun(offsets[start:stop], are_near=True)
+        first = stop
+    if first < len(offsets):
+        yield RowRun(offsets[first:], are_near=False)

@@ -25,7 +25,7 @@ class Nearest:
     Several `queries` of a column with one vector in each row are searched independently; of a
     multivector column they are one query of several vectors. Partitions between `minimum_nprobes`
     and `maximum_nprobes` of an index are searched: more than the minimum only to find `k` rows.
-    With `refine_factor`, so many times `k` rows are ranked again by their stored vectors.
+    With `refine_factor`, that many times `k` rows are re-ranked by their stored vectors.
     """
 
     column: str

@@ -113,7 +113,7 @@ def _source(snapshot: Snapshot, request: ScanRequest) -> _Source:
 
 @names_table
 def _plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
-    """Plan with members of a struct together in that struct, each column once."""
+    """Plan with fields of a struct together in that struct, each column once."""
     columns = request.columns
     schema = snapshot.manifest.schema
     if not isinstance(columns, tuple) or len(set(columns) & set(schema.names)) == len(columns):

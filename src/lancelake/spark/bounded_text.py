@@ -1,4 +1,4 @@
-"""CHAR and VARCHAR: strings with a declared length, as columns, members of structs and items.
+"""CHAR and VARCHAR: strings with a declared length, as columns, fields of structs and items.
 
 They are stored as strings; the metadata of their field has the declared type.
 """
@@ -50,7 +50,7 @@ def declared(shown: t.StructType, table: Schema) -> t.StructType:
 
 
 def declared_column(column: t.StructField, field: Field) -> t.StructField:
-    """Return a column or a member in its declared type."""
+    """Return a column or a field in its declared type."""
     dtype = _declared(column.dataType, field)
     if dtype is column.dataType:
         return column

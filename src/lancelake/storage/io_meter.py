@@ -20,15 +20,6 @@ class IoCounts:
     writes: int = 0
     bytes_written: int = 0
 
-    def __add__(self, other: IoCounts) -> IoCounts:
-        """Return the sums."""
-        return IoCounts(
-            reads=self.reads + other.reads,
-            bytes_read=self.bytes_read + other.bytes_read,
-            writes=self.writes + other.writes,
-            bytes_written=self.bytes_written + other.bytes_written,
-        )
-
     def __sub__(self, other: IoCounts) -> IoCounts:
         """Return what was added since."""
         return IoCounts(
@@ -44,18 +35,34 @@ class IoMeter:
 
     def __init__(self) -> None:
         """Start at zero."""
-        self._counts = IoCounts()
         self._lock = threading.Lock()
+        self._reads = 0
+        self._bytes_read = 0
+        self._writes = 0
+        self._bytes_written = 0
 
     @property
     def counts(self) -> IoCounts:
         """What was counted so far."""
-        return self._counts
-
-    def add(self, counts: IoCounts) -> None:
-        """Count calls and bytes."""
         with self._lock:
-            self._counts += counts
+            return IoCounts(
+                reads=self._reads,
+                bytes_read=self._bytes_read,
+                writes=self._writes,
+                bytes_written=self._bytes_written,
+            )
+
+    def add_reads(self, calls: int, size_bytes: int) -> None:
+        """Count calls that read, and bytes."""
+        with self._lock:
+            self._reads += calls
+            self._bytes_read += size_bytes
+
+    def add_writes(self, calls: int, size_bytes: int) -> None:
+        """Count calls that write, and bytes."""
+        with self._lock:
+            self._writes += calls
+            self._bytes_written += size_bytes
 
 
 _meters: WeakValueDictionary[str, IoMeter] = WeakValueDictionary()
@@ -76,12 +83,10 @@ def count_written(location: Location, size_bytes: int) -> None:
     """Count a file that was written without the store."""
     meter = _meters.get(location.uri)
     if meter is not None:
-        meter.add(IoCounts(writes=1, bytes_written=size_bytes))
+        meter.add_writes(1, size_bytes)
 
 
 _WRITES = frozenset({"put", "put_stream", "create", "swap", "copy", "delete", "delete_many"})
-_READ = IoCounts(reads=1)
-_WRITTEN = IoCounts(writes=1)
 
 
 class _MeteredStore(ObservedStore):
@@ -92,11 +97,14 @@ class _MeteredStore(ObservedStore):
         self._meter = meter
 
     def _called(self, call: str, *_paths: str) -> None:
-        self._meter.add(_WRITTEN if call in _WRITES else _READ)
+        if call in _WRITES:
+            self._meter.add_writes(1, 0)
+        else:
+            self._meter.add_reads(1, 0)
 
     def _got(self, data: bytes) -> bytes:
-        self._meter.add(IoCounts(bytes_read=len(data)))
+        self._meter.add_reads(0, len(data))
         return data
 
     def _wrote(self, size_bytes: int) -> None:
-        self._meter.add(IoCounts(bytes_written=size_bytes))
+        self._meter.add_writes(0, size_bytes)

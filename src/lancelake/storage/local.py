@@ -82,11 +82,12 @@ class LocalStore:
 
     def exists(self, path: str) -> bool:
         """Whether an object exists at this path."""
-        try:
-            self.head(path)
-        except ObjectNotFoundError:
-            return False
-        return True
+        full = self._full(path)
+        with DiskErrors(path):
+            try:
+                return S_ISREG(os.stat(full).st_mode)  # noqa: PTH116  # half the time of Path.stat
+            except (FileNotFoundError, NotADirectoryError):
+                return False
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Describe every object below a folder; a link to a folder is not followed."""
@@ -182,17 +183,9 @@ class LocalStore:
             ensure_below(full if follows_last else _parent(full), self._within)
         return full
 
-    @contextmanager
-    def _opened(self, path: str) -> Iterator[tuple[int, int]]:
-        """Open a file for reading; yield its descriptor and its size."""
-        fd = os.open(self._full(path), _READ)
-        try:
-            found = os.fstat(fd)
-            if not S_ISREG(found.st_mode):
-                raise ObjectNotFoundError(f"{path!r} is not a regular file", path=path)
-            yield fd, found.st_size
-        finally:
-            os.close(fd)
+    def _opened(self, path: str) -> _OpenFile:
+        """Open a file for reading, in a `with` block."""
+        return _OpenFile(self._full(path), path)
 
     def _entries(self, directory: str) -> Iterator[os.DirEntry[str]]:
         full = self._full(directory) if directory else self._root or "/"
@@ -229,6 +222,29 @@ class LocalStore:
                 raise
             if durable:
                 disk_sync.sync_folder(_parent(full))
+
+
+class _OpenFile:
+    """A file that is open for reading in a `with` block, with its descriptor and its size.
+
+    A generator would cost more than the system calls of a small read.
+    """
+
+    __slots__ = ("_fd", "_size")
+
+    def __init__(self, full: str, path: str) -> None:
+        self._fd = os.open(full, _READ)
+        found = os.fstat(self._fd)
+        self._size = found.st_size
+        if not S_ISREG(found.st_mode):
+            os.close(self._fd)
+            raise ObjectNotFoundError(f"{path!r} is not a regular file", path=path)
+
+    def __enter__(self) -> tuple[int, int]:
+        return self._fd, self._size
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
 
 
 def has_link(root: str, path: str) -> bool:

@@ -18,15 +18,15 @@ class ObservedStore(ABC):
 
     @abstractmethod
     def _called(self, call: str, *paths: str) -> None:
-        """Take note of a call that is about to be made."""
+        """Record a call that is about to be made."""
 
     @abstractmethod
     def _got(self, data: bytes) -> bytes:
-        """Take note of bytes that were read, and return them."""
+        """Record bytes that were read, and return them."""
 
     @abstractmethod
     def _wrote(self, size_bytes: int) -> None:
-        """Take note of bytes that were written."""
+        """Record bytes that were written."""
 
     def get(self, path: str) -> bytes:
         """Read a whole object."""

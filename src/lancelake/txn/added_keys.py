@@ -25,7 +25,7 @@ def judged(
     if exact is None and has_rows and may_be_unrecorded(keys, context):
         return Retryable("inserted keys of this type may not have been recorded")
     if not set(keys.field_ids) <= {f.id for f in context.theirs_after.manifest.schema.fields}:
-        return Retryable("a column of the key is gone")
+        return Retryable("a column of the key no longer exists")
     port = context.key_port
     if port is None or not all(_is_readable(fragment) for fragment in added):
         return Retryable("added rows may have the same keys")

@@ -61,7 +61,7 @@ def without_fragments(
 
 
 def with_members(schema: Schema, fields: Iterable[FieldId]) -> set[FieldId]:
-    """Return fields and all that is inside of them: an index may be on a member of a struct."""
+    """Return fields and all that is inside of them: an index may be on a field of a struct."""
     known = schema.by_id()
     return {node.id for f in fields for node in (known[f].walk() if f in known else ())}
 

@@ -79,7 +79,7 @@ def on_same_rows(mine: Delete | Update, theirs: Delete | Update, context: Contex
     if context.affected_rows is None or rewrites_columns(mine):
         return Retryable(f"both change rows of {where}")
     if shared & others.removed or not shared <= context.theirs_after.fragment_ids():
-        return Retryable(f"rows of {where} are gone")
+        return Retryable(f"rows of {where} were deleted")
     if not shared <= frozenset(context.affected_rows):
         return Retryable(f"both change rows of {where}")
     before, after = context.base.fragments_by_id(), context.theirs_after.fragments_by_id()

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lancelake.ui import mem_wal, rows, views
+from lancelake.ui import rows, views
 from lancelake.ui.calls import endpoint
 from lancelake.ui.guard import Access, Guard
 from lancelake.ui.open_tables import OpenTables
@@ -37,7 +37,7 @@ _READS = {
     "/api/tables/{table}/count": rows.count,
     "/api/tables/{table}/image": rows.image,
     "/api/tables/{table}/text": rows.text,
-    "/api/tables/{table}/mem-wal": mem_wal.status,
+    "/api/tables/{table}/mem-wal": views.mem_wal,
 }
 _QUERIES = {
     "/api/tables/{table}/sql": rows.sql,

@@ -1,4 +1,4 @@
-"""Answers about tables: lists, versions, schemas and fragments."""
+"""Answers about tables: lists, versions, schemas, fragments and MemWAL."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from lancelake.errors import VersionNotFoundError
 from lancelake.format.index_meta import MEM_WAL
+from lancelake.memwal.status import wal_status
 from lancelake.table.describe.commit import commit_document, diff_document
 from lancelake.table.describe.documents import Json, document, schema_document
 from lancelake.table.describe.found_tables import table_facts
@@ -104,3 +105,15 @@ def fragments(call: Call) -> Json:
 def fragment(call: Call) -> Json:
     """Return a fragment with its files."""
     return one_fragment(call.snapshot, call.required("number"))
+
+
+def mem_wal(call: Call) -> Json:
+    """Return the regions of the MemWAL, and what of them is not merged."""
+    snapshot = call.snapshot
+    found = wal_status(snapshot)
+    is_waiting = any(each.unmerged or each.tail_rows for each in found.regions)
+    return {
+        "version": found.version,
+        "regions": [each.facts() for each in found.regions],
+        "command": table_command("wal merge --flush", snapshot) if is_waiting else None,
+    }

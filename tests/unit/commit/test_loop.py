@@ -306,7 +306,7 @@ def test_a_version_that_was_cleaned_up_in_between_is_named(store: DictStore) -> 
         asked = request(set_config(f"k{number}", "1"), unique=number, read_version=number)
         _commit(store, asked)
     del store.objects[layout.manifest(manifest_name(2, ManifestNaming.V2))]
-    with pytest.raises(RetryableConflictError, match="version 2 is gone"):
+    with pytest.raises(RetryableConflictError, match="version 2 no longer exists"):
         _commit(store, request(APPEND, unique=3))
 
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lancelake.data.file_to_table import FileShape
+from lancelake.data.file_to_table import FileShape, positions_with_nulls
+from lancelake.format.file_version import FileVersion
 
 INT = pa.int64()
+POSITIONS = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
+VALUES = [
+    {"position": 64, "size": 3},
+    {"position": 0, "size": 0},
+    {"position": 65536, "size": 0},
+    None,
+]
 
 
 def test_column_of_the_same_type_is_passed_on() -> None:
@@ -85,3 +93,22 @@ def test_packed_struct_is_one_column() -> None:
     array = pa.array([{"a": 1, "b": 2}], pa.struct([("a", pa.int8()), ("b", pa.int8())]))
     target = pa.struct([("a", pa.int16()), ("b", pa.int16())])
     assert FileShape(file_name="p", target=target).apply(array).to_pylist() == [{"a": 1, "b": 2}]
+
+
+def test_since_21_no_bytes_at_a_position_are_null() -> None:
+    array = positions_with_nulls(pa.array(VALUES, POSITIONS), FileVersion.V2_1)
+    assert array.to_pylist() == [VALUES[0], VALUES[1], None, None]
+
+
+def test_in_20_files_positions_stay_as_they_are() -> None:
+    array = pa.array(VALUES, POSITIONS)
+    assert positions_with_nulls(array, FileVersion.V2_0).equals(array)
+
+
+def test_slices_of_positions_keep_their_rows() -> None:
+    array = positions_with_nulls(pa.array(VALUES, POSITIONS)[1:3], FileVersion.V2_1)
+    assert array.to_pylist() == [VALUES[1], None]
+
+
+def test_the_type_of_positions_stays() -> None:
+    assert positions_with_nulls(pa.array(VALUES, POSITIONS), FileVersion.V2_1).type == POSITIONS

@@ -177,7 +177,7 @@ def test_the_path_of_a_member_is_named() -> None:
 
 def test_a_packed_struct_needs_all_its_members() -> None:
     packed = pa.field("c", PAIR, metadata={"lance-encoding:packed": "true"})
-    with pytest.raises(SchemaMismatchError, match="has missing members"):
+    with pytest.raises(SchemaMismatchError, match="has missing fields"):
         ensure_fits(from_arrow(pa.schema([packed])), _data(pa.struct([("x", pa.int32())])))
 
 

@@ -197,8 +197,8 @@ class TestFromArrow:
         with pytest.raises(UnsupportedError, match=r"c\.`x\.y`\.item has type decimal32\(5, 2\)"):
             one(inner)
 
-    def test_a_blob_without_its_members_is_refused(self):
-        with pytest.raises(UnsupportedError, match="members"):
+    def test_a_blob_without_its_fields_is_refused(self):
+        with pytest.raises(UnsupportedError, match="fields"):
             one(pa.struct([pa.field("x", pa.int8())]), ARROW__extension__name="lance.blob.v2")
 
     def test_storage_that_an_extension_type_does_not_take_is_refused(self):

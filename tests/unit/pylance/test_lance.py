@@ -41,7 +41,7 @@ def test_a_model_must_fit_to_the_vectors(tmp_path: Path) -> None:
     vectors = pa.array([[1.0] * 16] * 20, pa.list_(pa.float32(), 16))
     ds = lance.write_dataset(pa.table({"v": vectors}), tmp_path)
     model = indices.build_rq_model(dimension=8, num_bits=1)
-    with pytest.raises(ValueError, match="rabitq_model is of 8 values"):
+    with pytest.raises(ValueError, match="rabitq_model is for vectors of 8 values"):
         ds.create_index_uncommitted(
             "v", "IVF_RQ", fragment_ids=[0], num_bits=1, rabitq_model=model, num_partitions=1
         )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pytest
+
+import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.frozen import FrozenMap
 from lancelake.scan.explain import explain
@@ -42,3 +46,36 @@ def test_columns_read_after_the_filter_are_a_step_of_their_own(source: Snapshot)
     early = explain(plan(source, ScanRequest(columns=("a", "key"), filter="key > 3")))
     assert "source=stream" not in early
     assert "projection=[a, key]\n" in early
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
+    rows = pa.table({"a": range(100), "s": [f"x{i}" for i in range(100)], "b": [True, False] * 50})
+    rows = rows.append_column("z", rows["a"])
+    table = lance.write_dataset(rows, tmp_path_factory.mktemp("plans") / "t.lance")
+    table.create_scalar_index("a", "BTREE")
+    table.create_scalar_index("b", "BITMAP")
+    table.create_scalar_index("s", "NGRAM")
+    table.create_scalar_index("z", "ZONEMAP")
+    return table
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a = 1", "query=[a = 1]@a_idx(BTREE)"),
+        ("a > 3 AND a < 9", "query=[a > 3 && a < 9]@a_idx(BTREE)"),
+        ("a BETWEEN 9 AND 3", "query=[a >= 9 && a <= 3]@a_idx(BTREE)"),
+        ("b", "query=[b = true]@b_idx(BITMAP)"),
+        ("contains(s, 'x98')", 'query=[contains(s, Utf8("x98"))]@s_idx(NGRAM)'),
+    ],
+)
+def test_questions_are_shown_as_in_pylance(
+    indexed: lance.LanceDataset, text: str, shown: str
+) -> None:
+    assert shown in indexed.scanner(filter=text).explain_plan()
+
+
+def test_a_plan_says_that_the_answer_of_an_index_did_not_help(indexed: lance.LanceDataset) -> None:
+    text = indexed.scanner(filter="z >= 0").explain_plan()
+    assert "query=[z >= 0]@z_idx(ZONEMAP), rows=100, exact=false, used=false" in text

@@ -48,6 +48,7 @@ def test_a_table_that_nobody_watches_is_not_metered(tmp_path: Path) -> None:
     count_written(_at(tmp_path), 7)
 
 
-def test_counts_are_added_and_subtracted() -> None:
+def test_counts_are_subtracted() -> None:
     one = IoCounts(reads=1, bytes_read=2, writes=3, bytes_written=4)
-    assert one + one - one == one
+    two = IoCounts(reads=2, bytes_read=4, writes=6, bytes_written=8)
+    assert two - one == one

@@ -27,7 +27,7 @@ _NAMES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 @app.command(name="check")
 def check_command(
     uri: Uri,
-    data: Annotated[bool, typer.Option("--data", help="Read every value as well.")] = False,
+    data: Annotated[bool, typer.Option("--data", help="Also read every value.")] = False,
     all_versions: Annotated[
         bool,
         typer.Option("--all-versions", help="Check every version, and find orphan files."),

@@ -53,7 +53,10 @@ Paths = Annotated[
     list[str],
     typer.Argument(metavar="COLUMN", show_default=False, help=f"Columns to drop; {_PATH}"),
 ]
-Path = Annotated[str, typer.Argument(metavar="COLUMN", show_default=False, help=_PATH)]
+Path = Annotated[
+    str,
+    typer.Argument(metavar="COLUMN", show_default=False, help=f"Column to change; {_PATH}"),
+]
 NewName = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="The new name.")]
 Names = Annotated[
     list[str],

@@ -53,7 +53,7 @@ TargetBytes = Annotated[
         "--target-bytes",
         min=1,
         show_default=False,
-        help="Fragments of this many bytes are large enough, however few rows they have.",
+        help="Fragments of this many bytes are not merged, even if they have few rows.",
     ),
 ]
 Deleted = Annotated[
@@ -101,14 +101,15 @@ GroupsPerCommit = Annotated[
         "--groups-per-commit",
         min=1,
         show_default=False,
-        help="Commit after this many groups, so that they are kept if later ones fail.",
+        help="Commit after this many groups, so that finished work is kept if a later group fails.",
     ),
 ]
 Deferred = Annotated[
     bool,
     typer.Option(
         "--defer-index-remap",
-        help="Record the new row addresses for indices. Official Lance 4 misreads the record.",
+        help="Record the moved row addresses instead of rewriting indices. Official Lance 4 "
+        "misreads this record.",
     ),
 ]
 

@@ -40,10 +40,10 @@ Pairs = Annotated[
     typer.Argument(metavar="KEY=VALUE", show_default=False, help="Settings and their values."),
 ]
 OfTable = Annotated[
-    bool, typer.Option("--metadata", help="The table's metadata instead of its config.")
+    bool, typer.Option("--metadata", help="Use the table's metadata instead of its config.")
 ]
 OfSchema = Annotated[
-    bool, typer.Option("--schema-metadata", help="The schema's metadata instead of the config.")
+    bool, typer.Option("--schema-metadata", help="Use the schema's metadata instead of the config.")
 ]
 OfField = Annotated[
     str | None,
@@ -51,7 +51,7 @@ OfField = Annotated[
         "--field",
         metavar="PATH",
         show_default=False,
-        help="The metadata of a field instead of the config; B.C is field C of struct B.",
+        help="Use the metadata of a field instead of the config; B.C is field C of struct B.",
     ),
 ]
 

@@ -19,7 +19,9 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 Where = Annotated[
     str | None,
-    typer.Option("--where", "-w", metavar="SQL", show_default=False, help="The rows to delete."),
+    typer.Option(
+        "--where", "-w", metavar="SQL", show_default=False, help="Condition of the rows to delete."
+    ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Delete every row.")]
 

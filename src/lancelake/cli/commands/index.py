@@ -59,13 +59,13 @@ Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="N
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[NAME]...", show_default=False, help="Names of indices. Without them, all."
+        metavar="[NAME]...", show_default=False, help="Names of indices. By default, all."
     ),
 ]
 Column = Annotated[
     str,
     typer.Argument(
-        metavar="COLUMN", show_default=False, help="The column; B.C is member C of struct B."
+        metavar="COLUMN", show_default=False, help="Column to index; B.C is field C of struct B."
     ),
 ]
 Kind = Annotated[
@@ -81,13 +81,18 @@ Kind = Annotated[
 NewName = Annotated[
     str | None,
     typer.Option(
-        "--name", metavar="NAME", show_default=False, help="Without it, named after the column."
+        "--name",
+        metavar="NAME",
+        show_default=False,
+        help="Name of the index. By default, COLUMN_idx.",
     ),
 ]
 Replace = Annotated[
     bool, typer.Option("--replace", help="Replace an index of that name on the column.")
 ]
-Empty = Annotated[bool, typer.Option("--empty", help="Index no row yet; `refresh` adds them.")]
+Empty = Annotated[
+    bool, typer.Option("--empty", help="Create the index without rows; `refresh` adds them.")
+]
 Parameter = Annotated[
     list[str] | None,
     typer.Option(
@@ -95,7 +100,7 @@ Parameter = Annotated[
         "-p",
         metavar="KEY=VALUE",
         show_default=False,
-        help="Parameter of the kind, such as rows_per_zone=1024; repeatable.",
+        help="Parameter of this kind of index, such as rows_per_zone=1024; repeatable.",
     ),
 ]
 Merge = Annotated[
@@ -105,10 +110,10 @@ Merge = Annotated[
         metavar="COUNT",
         min=0,
         show_default=False,
-        help="Merge only the last COUNT segments with the new rows. Without it, all.",
+        help="Merge only the last COUNT segments with the new rows. By default, all.",
     ),
 ]
-Rebuild = Annotated[bool, typer.Option("--rebuild", help="Build from all rows again.")]
+Rebuild = Annotated[bool, typer.Option("--rebuild", help="Rebuild the index from all rows.")]
 
 
 @app.command("list")
@@ -148,7 +153,7 @@ def stats_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Show the numbers of an index and of its segments."""
+    """Show statistics of an index and of its segments."""
     snapshot = open_at(location(uri, options), at)
     found = coverage_named(snapshot, name)
     segments = segment_statistics(snapshot, name)
@@ -170,7 +175,7 @@ def create_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Build an index of a column."""
+    """Build an index on a column."""
     base = open_head(location(uri, options), branch)
     request = IndexRequest(
         column=column,
@@ -200,7 +205,7 @@ def refresh_command(
 ) -> None:
     """Add rows that are not indexed yet, and merge segments.
 
-    Where there is nothing to do no version is made.
+    No version is created if all rows are indexed and no segments are merged.
     """
     base = open_head(location(uri, options), branch)
     how = RefreshOptions(
@@ -224,7 +229,7 @@ def recall_command(
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Number of rows per query.")] = DEFAULT_K,
     sample: Annotated[
-        int, typer.Option("--sample", min=1, help="Number of rows whose vectors are searched.")
+        int, typer.Option("--sample", min=1, help="Number of queries: vectors of random rows.")
     ] = DEFAULT_SAMPLE,
     nprobes: Annotated[
         str, typer.Option("--nprobes", metavar="N,...", help="Numbers of partitions to probe.")
@@ -233,7 +238,9 @@ def recall_command(
     refine_factor: RefineFactor = None,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", metavar="NUMBER", show_default=False, help="Repeat a sample."),
+        typer.Option(
+            "--seed", metavar="NUMBER", show_default=False, help="Seed of the random sample."
+        ),
     ] = None,
     plot: Annotated[
         Path | None,
@@ -242,7 +249,7 @@ def recall_command(
             metavar="FILE.svg",
             show_default=False,
             callback=svg_file,
-            help="Write recall against latency as a picture.",
+            help="Also plot recall against latency as an SVG file.",
         ),
     ] = None,
     at: At = None,
@@ -274,7 +281,7 @@ def drop_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Drop an index; its files stay until a cleanup."""
+    """Drop an index; its files are kept until a cleanup."""
     base = open_head(location(uri, options), branch)
     made = drop_index(base, name, choices=CommitChoices(message=message))
     body = {**version_body(made), "dropped": name}

@@ -19,20 +19,24 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 _STYLES = {PairOutcome.OK: "dim", PairOutcome.RETRY: "yellow", PairOutcome.REFUSED: "red"}
 _MEANINGS = {
     PairOutcome.OK: (
-        "both are kept: mine is committed on top of theirs, unless both took the same rows"
+        "both are kept: mine is committed on top of theirs, unless both changed the same row"
     ),
     PairOutcome.RETRY: "mine must be retried on the newest version",
-    PairOutcome.REFUSED: "mine contradicts theirs, and must be resolved by the user",
+    PairOutcome.REFUSED: "mine is incompatible with theirs; the user has to resolve it",
 }
 
 Mine = Annotated[
     str | None,
-    typer.Argument(metavar="MINE", show_default=False, help="Only this operation, with reasons."),
+    typer.Argument(
+        metavar="MINE", show_default=False, help="Show only this operation, with reasons."
+    ),
 ]
 Theirs = Annotated[
     str | None,
     typer.Argument(
-        metavar="THEIRS", show_default=False, help="Only after this operation, with examples."
+        metavar="THEIRS",
+        show_default=False,
+        help="Show only conflicts with this operation, with examples.",
     ),
 ]
 

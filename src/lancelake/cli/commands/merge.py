@@ -45,7 +45,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 class WhenMatched(Enum):
-    """How rows whose key is in a file are handled."""
+    """Action for rows of the table whose key is in the source."""
 
     UPDATE = "update"
     DELETE = "delete"
@@ -72,7 +72,8 @@ On = Annotated[
     ),
 ]
 IfMatched = Annotated[
-    WhenMatched, typer.Option("--matched", help="How rows whose key is in a file are handled.")
+    WhenMatched,
+    typer.Option("--matched", help="Action for rows of the table whose key is in the files."),
 ]
 MatchedIf = Annotated[
     str | None,
@@ -80,19 +81,22 @@ MatchedIf = Annotated[
         "--matched-if",
         metavar="SQL",
         show_default=False,
-        help="Only for rows that match this condition on source.x (files) and target.x (table).",
+        help="Condition of --matched, on source.x (files) and target.x (table).",
     ),
 ]
 Insert = Annotated[
     bool, typer.Option("--insert/--no-insert", help="Whether rows with a new key are inserted.")
 ]
 DeleteMissing = Annotated[
-    bool, typer.Option("--delete-missing", help="Delete rows whose key is in no file.")
+    bool,
+    typer.Option(
+        "--delete-missing", help="Delete rows of the table whose key is not in the files."
+    ),
 ]
 LastWins = Annotated[
     bool,
     typer.Option(
-        "--last-wins", help="Of rows with the same key use the last, instead of refusing them."
+        "--last-wins", help="If source rows have the same key, use the last one instead of failing."
     ),
 ]
 Format = Annotated[

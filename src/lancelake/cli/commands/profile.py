@@ -46,8 +46,8 @@ def profile(
 ) -> None:
     """Show nulls, distinct values, bounds and distribution of columns.
 
-    The table is read once. Distinct values are estimated, within about 2 %. The distribution is of
-    values; for text and lists, of lengths.
+    The table is read once. Distinct values are estimated, within about 2 %. The distribution shows
+    values; for text and lists, lengths.
     """
     snapshot = open_at(location(uri, options), at)
     request = ScanRequest(columns=column_names(columns), filter=filter)

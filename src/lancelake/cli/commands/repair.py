@@ -52,19 +52,21 @@ ReplaceInvalidUtf8 = Annotated[
     ),
 ]
 RebuildIndices = Annotated[
-    bool, typer.Option("--rebuild-indices", help="Build indices again that have to be dropped.")
+    bool, typer.Option("--rebuild-indices", help="Rebuild indices that have to be dropped.")
 ]
 NewRowIds = Annotated[
     bool, typer.Option("--new-row-ids", help="Assign new ids to rows whose ids are lost.")
 ]
 RemoveRefs = Annotated[
-    bool, typer.Option("--remove-refs", help="Delete tags and branches that refer to nothing.")
+    bool,
+    typer.Option("--remove-refs", help="Delete tags and branches whose target does not exist."),
 ]
 RenameManifests = Annotated[
     bool,
     typer.Option(
         "--rename-manifests",
-        help="Rename all manifests to the current naming scheme. Requires no other writers.",
+        help="Rename all manifests to the current naming scheme. Only safe without concurrent "
+        "writers.",
     ),
 ]
 ToHealthy = Annotated[
@@ -148,7 +150,7 @@ def _healthy_text(healthy: HealthyVersion, *, is_done: bool) -> Text:
         return Text("the newest version is consistent", style="green")
     count = words.plural(len(healthy.newer), "version")
     if is_done:
-        return Text(f"as version {healthy.target.version}; {count} are skipped", style="green")
+        return Text(f"restored version {healthy.target.version}; {count} skipped", style="green")
     return Text(
         f"version {healthy.target.version} is consistent, but {count} after it are not; --apply "
         "restores it",

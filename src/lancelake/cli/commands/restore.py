@@ -43,4 +43,4 @@ def restore_command(
     made = restore(old, CommitChoices(message=message))
     origin = target_text(old.branch, old.version)
     body = {**version_body(made), "restored_version": old.version}
-    report(output, body, [*version_rows(made), ("as", f"version {origin}")])
+    report(output, body, [*version_rows(made), ("restored", f"version {origin}")])

@@ -48,14 +48,18 @@ Query = Annotated[
     typer.Argument(
         metavar="TEXT",
         show_default=False,
-        help="Words to find, any of them; in double quotes, a phrase.",
+        help="Words to search for, any of them; a phrase in double quotes.",
     ),
 ]
 Count = Annotated[int, typer.Option("-k", min=1, help="Number of rows.")]
 Where = Annotated[
     str | None,
     typer.Option(
-        "--where", "-w", metavar="SQL", show_default=False, help="Search only rows that match."
+        "--where",
+        "-w",
+        metavar="SQL",
+        show_default=False,
+        help="Search only rows that match this condition.",
     ),
 ]
 TextColumns = Annotated[
@@ -84,7 +88,7 @@ Like = Annotated[
         min=0,
         max=_MOST_ROW_ID,
         show_default=False,
-        help="Find rows near the vector of this row.",
+        help="Use the vector of this row as the query.",
     ),
 ]
 VectorColumn = Annotated[

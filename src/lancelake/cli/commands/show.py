@@ -37,11 +37,15 @@ def show(
     uri: Uri,
     what: Annotated[
         ShownObject,
-        typer.Argument(metavar="WHAT", show_default=False, help="manifest, transaction or ref."),
+        typer.Argument(
+            metavar="WHAT", show_default=False, help="What to show: manifest, transaction or ref."
+        ),
     ],
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", show_default=False, help="Name of the tag or branch."),
+        typer.Argument(
+            metavar="NAME", show_default=False, help="Name of the tag or branch, if a ref is shown."
+        ),
     ] = None,
     at: At = None,
     options: StorageOptions = None,

@@ -27,7 +27,7 @@ QueryText = Annotated[
     typer.Argument(
         metavar="QUERY",
         show_default=False,
-        help="SELECT ... FROM dataset, in quotes; - for standard input. Without it, an "
+        help="SELECT ... FROM dataset, in quotes; - for standard input. By default, an "
         "interactive shell on a terminal, else standard input.",
     ),
 ]
@@ -38,7 +38,7 @@ Tables = Annotated[
         "-t",
         metavar="NAME=URI",
         show_default=False,
-        help="Another table of the query, by its name; repeatable.",
+        help="Another table and its name in the query; repeatable.",
     ),
 ]
 

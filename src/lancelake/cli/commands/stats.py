@@ -24,7 +24,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 _BAR = 30
 
 Versions = Annotated[
-    int, typer.Option("--versions", "-n", min=1, help="Number of versions to show, the newest.")
+    int, typer.Option("--versions", "-n", min=1, help="Number of the newest versions to show.")
 ]
 Plot = Annotated[
     Path | None,
@@ -32,13 +32,13 @@ Plot = Annotated[
         "--plot",
         metavar="FILE",
         show_default=False,
-        help="Also draw the growth as a picture, an SVG file.",
+        help="Also plot the growth as an SVG file.",
     ),
 ]
 Png = Annotated[
     Path | None,
     typer.Option(
-        "--png", metavar="FILE", show_default=False, help="Also draw the growth as a PNG file."
+        "--png", metavar="FILE", show_default=False, help="Also plot the growth as a PNG file."
     ),
 ]
 
@@ -75,7 +75,7 @@ def stats(
 
 def _keep(path: Path, picture: bytes) -> None:
     path.write_bytes(picture)
-    stderr().print(f"picture written to {words.printable(str(path))}")
+    stderr().print(f"plot written to {words.printable(str(path))}")
 
 
 def _sizes(classes: tuple[SizeClass, ...]) -> Listing:

@@ -29,7 +29,11 @@ Set = Annotated[
 Where = Annotated[
     str | None,
     typer.Option(
-        "--where", "-w", metavar="SQL", show_default=False, help="Only in rows that match."
+        "--where",
+        "-w",
+        metavar="SQL",
+        show_default=False,
+        help="Update only rows that match this condition.",
     ),
 ]
 Mode = Annotated[

@@ -49,7 +49,7 @@ Flush = Annotated[
     bool,
     typer.Option(
         "--flush",
-        help="Flush the logs first, so that all rows are merged. This stops the writers of "
+        help="Flush the logs first, so that all rows are merged. This fences the writers of "
         "their regions.",
     ),
 ]
@@ -58,7 +58,11 @@ RegionIds = Annotated[
     typer.Option("--region", metavar="ID", show_default=False, help="Only this region."),
 ]
 Buckets = Annotated[
-    int, typer.Option("--buckets", help="Number of regions, by the hash of the first key column.")
+    int,
+    typer.Option(
+        "--buckets",
+        help="Number of regions; rows are assigned by the hash of the first key column.",
+    ),
 ]
 Key = Annotated[
     str | None,
@@ -75,8 +79,8 @@ OlderThan = Annotated[
         "--older-than",
         metavar="AGE",
         show_default=False,
-        help="Remove what was merged longer ago than this, such as 2days, 12h or 0s. By default "
-        "1day.",
+        help="Remove files of rows that were merged longer ago than this, such as 2days, 12h or "
+        "0s. By default 1day.",
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")]
@@ -102,7 +106,7 @@ def init_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Add a MemWAL to a table, for durable upserts in milliseconds."""
+    """Add a MemWAL to a table, for durable upserts with low latency."""
     base = open_head(location(uri, options), branch)
     names = column_names(key, "--key")
     made = set_up(base, buckets=buckets, key=names, choices=CommitChoices(message=message))

@@ -102,7 +102,7 @@ def _opened(
 
 
 def _ensure_readable_names(columns: Iterable[pa.Field]) -> None:
-    """Read the name of every column and member; one that is not UTF-8 raises UnicodeDecodeError."""
+    """Read the name of every column and field; one that is not UTF-8 raises UnicodeDecodeError."""
     for column in columns:
         if column.name and isinstance(column.type, pa.StructType):
             _ensure_readable_names(column.type)

@@ -31,7 +31,7 @@ def rebatched(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Recor
 
 
 def joined_up_to(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Join small batches into ones that have no more than so many rows."""
+    """Join small batches into batches of limited size."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:

@@ -24,7 +24,7 @@ def tightened(array: pa.Array) -> pa.Array:
 def without_offset(array: pa.Array) -> pa.Array:
     """Return the same values in buffers of their own, if the array is a slice.
 
-    The codec gives a struct's nulls to its members and ignores that a member is a slice.
+    The codec gives a struct's nulls to its fields and ignores that a field is a slice.
     """
     return pa.concat_arrays([array]) if array.offset else array
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,16 +12,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancelake.data.blobs.external import outside_of_bases, stored_place
 from lancelake.data.codec.address import CodecAddress, writing
 from lancelake.data.codec.official import file_session
 from lancelake.data.file_schema import PREPARED_BLOB
-from lancelake.errors import InvalidRequestOSError, SchemaMismatchError
+from lancelake.errors import (
+    InvalidRequestError,
+    InvalidRequestOSError,
+    LanceTableError,
+    SchemaMismatchError,
+)
 from lancelake.format.bases import BasePath
 from lancelake.format.blobs import BlobKind, has_blobs, side_file
 from lancelake.format.column_path import quote_segment
 from lancelake.format.schema import Field, Schema
 from lancelake.storage import disk_sync
+from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
 
 if TYPE_CHECKING:
@@ -201,7 +207,7 @@ class BlobFiles:
             if place is not None:
                 found[row] = place
             elif not self.allow_external:
-                raise outside_of_bases(column.name, uri)
+                raise _outside_of_bases(column.name, uri)
         return found
 
 
@@ -232,3 +238,24 @@ def _mask(array: pa.Array) -> Mask:
 def _numbers(array: pa.Array) -> npt.NDArray[np.uint64]:
     filled = array.cast(pa.uint64()).fill_null(0)
     return np.asarray(filled.to_numpy(zero_copy_only=False), np.uint64)
+
+
+def stored_place(uri: str, bases: Sequence[BasePath]) -> tuple[int, str] | None:
+    """Return the id of the base that has an object, and its path there; None if none has it."""
+    try:
+        place = Location.parse(uri).uri
+    except LanceTableError:
+        return None  # a place that cannot be opened is below none
+    for base in bases:
+        root = Location.parse(base.path).uri.rstrip("/") + "/"
+        if place.startswith(root):
+            return int(base.id), place.removeprefix(root)
+    return None
+
+
+def _outside_of_bases(column: str, uri: str) -> InvalidRequestError:
+    """Return the error for an object that is below no declared base path."""
+    where = quote_segment(column)
+    problem = f"blob {uri!r} of column {where} is outside registered external bases"
+    action = "Write its bytes, or pass allow_external_blob_outside_bases=True."
+    return InvalidRequestError(problem, column=where, action=action)

@@ -31,10 +31,10 @@ class ColumnKind(Enum):
     """Offsets of lists, or the length of structs; in 2.0 files only."""
 
     PACKED_STRUCT = "packed struct"
-    """All members of a struct, row by row."""
+    """All fields of a struct, row by row."""
 
     EMPTY_STRUCT = "empty struct"
-    """A struct without members."""
+    """A struct without fields."""
 
     BLOB_V1 = "blob v1"
     """Positions and sizes of values that are stored elsewhere in the file."""
@@ -180,7 +180,7 @@ def _owners(nodes: tuple[Field, ...], version: FileVersion) -> Iterator[tuple[Fi
 
 
 def _with_blob_members(fields: Iterable[file_pb2.Field]) -> Iterator[file_pb2.Field]:
-    """Add the members of blob descriptors, which have no ids, below their blob."""
+    """Add the fields of blob descriptors, which have no ids, below their blob."""
     blob: file_pb2.Field | None = None
     for field in fields:
         if field.id >= 0:

@@ -106,7 +106,7 @@ class IndexFileReader:
     def buffer_at(self, number: int) -> bytes:
         """Return the global buffer of a number."""
         if not 0 <= number < 10**_MAX_DIGITS:
-            msg = f"index file {self._place.path} names a global buffer that it cannot have"
+            msg = f"index file {self._place.path} refers to a global buffer that it cannot have"
             raise CorruptTableError(msg, path=self._place.path)
         with explained(self._place.path):
             return self._reader().read_global_buffer(number)

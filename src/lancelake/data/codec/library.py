@@ -75,6 +75,14 @@ def codec_module(name: str) -> ModuleType:
     return importlib.import_module(f"{_library.package()}.{name}")
 
 
+def preload_codec() -> None:
+    """Import the codec's package without using it, for children that are forked later.
+
+    Its threads start with the first use: a child can use the library if its parent has not.
+    """
+    importlib.import_module(f"{_PACKAGE}.file")
+
+
 def codec_is_loaded() -> bool:
     """Whether this process has used the codec."""
     return _library.is_loaded()

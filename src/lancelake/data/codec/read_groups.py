@@ -182,7 +182,7 @@ class _Planner:
 
 
 def _nodes_by_path(layout: FileLayout) -> dict[tuple[str, ...], set[int]]:
-    """Find the nodes of each path; more than one where members share a name."""
+    """Find the nodes of each path; more than one where fields share a name."""
     found: dict[tuple[str, ...], set[int]] = {}
     for column in layout.columns:
         path = column.path

@@ -32,7 +32,7 @@ def plan_transplant(
 ) -> Transplant:
     """Plan a file of these columns, with the same parents as in their own.
 
-    Blobs become packed structs: v2 with the members of its descriptor, v1 with position and
+    Blobs become packed structs: v2 with the fields of its descriptor, v1 with position and
     size. The JSON columns with an index in `short_json` become strings, and strings with a
     column of their own for the bytes become lists of bytes. With `raw_text`, strings become
     binaries, which the codec reads without a check that they are UTF-8.

@@ -69,7 +69,7 @@ class LegacyFile:
     def batches(self, *, start: int, stop: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield rows start to stop in order, in batches of `batch_rows`, except for the last."""
         if not 0 <= start <= stop <= self.num_rows or batch_rows < 1:
-            msg = f"rows {start} to {stop} by {batch_rows} of a file of {self.num_rows} rows"
+            msg = f"rows {start} to {stop} in batches of {batch_rows}: it has {self.num_rows} rows"
             raise InvalidRequestError(f"cannot read {msg}", path=self.source.name)
         for first in range(start, stop, batch_rows):
             yield self._read(Runs.between(first, min(first + batch_rows, stop)))
@@ -133,7 +133,7 @@ def _column(field: Field, layout: Layout, dictionaries: Mapping[FieldId, pa.Arra
 def _ensure_lengths(column: LegacyColumn, group_rows: Int64s, *, in_struct: bool = False) -> None:
     """Raise for pages that have other rows than their groups.
 
-    Early releases wrote all rows of the members of a struct that was sliced; every release reads
+    Early releases wrote all rows of the fields of a struct that was sliced; every release reads
     the first rows.
     """
     if column.pages is None:

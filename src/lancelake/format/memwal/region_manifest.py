@@ -103,7 +103,7 @@ class RegionManifest:
         )
 
     def sealed(self) -> RegionManifest:
-        """Return the next version, which takes no more writers."""
+        """Return the next version, which is sealed: it accepts no more writers."""
         return replace(self, version=self.version + 1, status=table_pb2.REGION_SEALED)
 
     def unsealed(self) -> RegionManifest:
@@ -117,7 +117,7 @@ def decode(data: bytes) -> RegionManifest:
     parse(message, data, what="region manifest")
     for name in _COUNTERS:
         if getattr(message, name) > _MAX_COUNTER:
-            msg = f"region manifest has the {name} {getattr(message, name)}"
+            msg = f"region manifest has an invalid {name}: {getattr(message, name)}"
             raise CorruptTableError(msg)
     return RegionManifest(
         region_id=index_meta.decode_uuid(message.region_id),

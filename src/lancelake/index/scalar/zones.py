@@ -57,7 +57,7 @@ class Zone:
         return split(int(self.ids[0]))[0]
 
     def slice(self, start: int, length: int) -> Zone:
-        """Return some of its rows, at most so many."""
+        """Return some of its rows, at most `length`."""
         return Zone(ids=self.ids[start : start + length], values=self.values.slice(start, length))
 
     @property

@@ -19,7 +19,7 @@ I64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PartitionContent:
-    """TermPosting lists of a partition, complete: terms in order, and documents."""
+    """Posting lists of a partition, complete: terms in order, and documents."""
 
     words: pa.Array
     lists: PostingLists
@@ -65,7 +65,7 @@ class CollectedTerms:
         self._documents += len(ids)
 
     def taken(self, words: Sequence[str]) -> PartitionContent | None:
-        """Return all occurrences as posting lists, and forget them; None if there are none."""
+        """Return all occurrences as posting lists, and clear them; None if there are none."""
         if not self.size:
             self._clear()
             return None

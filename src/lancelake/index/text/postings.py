@@ -1,4 +1,4 @@
-"""TermPosting lists: the documents of each term with its frequency there, in blocks of 128.
+"""Posting lists: the documents of each term with its frequency there, in blocks of 128.
 
 A block starts with the best score that one of its documents gets. In the last, shorter block of a
 list, numbers are not packed.

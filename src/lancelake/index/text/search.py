@@ -187,7 +187,7 @@ class _AllTerms:
         return reduce(partial(_common, count=len(self.partition.documents)), others, first)
 
     def _matching(self, documents: U32, scores: F32) -> Hits:
-        """Return those of the documents with all terms that have the phrase, if one is wanted."""
+        """Return those of the documents with all terms that have the phrase, if there is one."""
         hits = Hits(documents, scores)
         if self.wanted.slop is None or not len(documents):
             return hits

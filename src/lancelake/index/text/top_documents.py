@@ -94,7 +94,7 @@ def best_documents(
 ) -> tuple[U32, F32]:
     """Return allowed documents that have a term, ascending, with their scores.
 
-    With `most`, at least so many of the best ones are among them, if there are as many.
+    With `most`, at least that many of the best ones are among them, if there are as many.
     """
     total = sum(len(each.documents) for each in lists)
     if most is None or total <= max(_FEW, 4 * most):
@@ -136,7 +136,7 @@ def _rarest_first(
 
 
 def _reached(scores: F32, allowed: BoolArray | None, most: int) -> float:
-    """Return a score that at least so many documents reach; 0 if it is not known quickly."""
+    """Return a score that at least `most` documents reach; 0 if it is not known quickly."""
     whole = len(scores) // _BLOCK
     if whole < most:
         return 0.0
@@ -229,7 +229,7 @@ def _from_table(lists: Sequence[ScoredList], documents: U32) -> F32:
 
 
 def _bound(lists: Sequence[ScoredList], allowed: BoolArray | None, most: int) -> float | None:
-    """Return a score that at least so many documents reach; None if too few are looked at."""
+    """Return a score that at least `most` documents reach; None if too few are looked at."""
     blocks = max(_FIRST_BLOCKS, -(-2 * most // _BLOCK))
     first = union([each.leading(blocks) for each in lists])
     if allowed is not None:

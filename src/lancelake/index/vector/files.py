@@ -127,7 +127,7 @@ class SegmentFiles:
             values = [_values(column) for column in table.columns[1:]]
             return Partition(ids, model.codes.loaded(values, count))
         except ValueError as error:
-            problem = f"codes of partition {number} have another size: {error}"
+            problem = f"codes of partition {number} have an invalid size: {error}"
             raise CorruptTableError(problem, path=ROWS_FILE) from error
 
     def partition_rows(self, number: int, *, with_codes: bool) -> pa.Table:

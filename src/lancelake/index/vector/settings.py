@@ -126,14 +126,14 @@ class BuildSettings:
         return "HNSW" in self.type
 
     def partitions_for(self, rows: int) -> int:
-        """Return the number of partitions of so many rows."""
+        """Return the number of partitions for a number of rows."""
         if self.centers is not None:
             return len(self.centers)
         wanted = self.num_partitions or partition_count(rows, self.target_rows)
         return max(1, min(wanted, rows))
 
     def ensure_fits(self, dtype: VectorType) -> None:
-        """Refuse settings that do not fit to a column."""
+        """Refuse settings that do not fit a column."""
         if not dtype.supports(self.metric):
             problem = f"{self.metric.value} distances of {dtype.element.value} vectors"
             raise InvalidRequestError(f"{problem} are not indexed")
@@ -212,6 +212,6 @@ def _rotation_model(text: object, dtype: VectorType) -> Mapping[str, Any] | None
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InvalidRequestError(f"rabitq_model is not a model of RQ codes: {error}") from error
     if size != dtype.dimension or len(signs) != len(arbitrary_signs(size)):
-        problem = f"rabitq_model is of {size} values, the vectors have {dtype.dimension}"
+        problem = f"rabitq_model is for vectors of {size} values, not {dtype.dimension}"
         raise InvalidRequestError(problem)
     return {**found, "num_bits": bits}

@@ -184,7 +184,7 @@ class KMeans:
 
 
 class _Chunks:
-    """Parts of a tensor, as often as they are asked for."""
+    """Chunks of a tensor, for repeated iteration."""
 
     def __init__(self, vectors: Any) -> None:
         self._vectors = vectors

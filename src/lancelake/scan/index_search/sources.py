@@ -101,9 +101,9 @@ class IndexSources:
         return IndexSource(index=entry.name, kind=kind, segment=segment, coverage=coverage)
 
     def _without_updates(self, coverage: Coverage, entry: IndexMetadata) -> Coverage:
-        """Leave out fragments with rows that were updated since a member of a struct was indexed.
+        """Leave out fragments with rows that were updated since a field of a struct was indexed.
 
-        When a whole struct is updated, release 4.0.2 lets indices of its members cover the new
+        When a whole struct is updated, release 4.0.2 lets indices of its fields cover the new
         rows, of which they have the old values.
         """
         if coverage.stored is IdKind.ADDRESS:

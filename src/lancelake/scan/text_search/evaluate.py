@@ -51,7 +51,7 @@ class TextSearch:
     columns: dict[str, SearchedColumn] = field(default_factory=dict)
 
     def rows(self, query: TextQuery, most: int | None = None) -> ScoredRows:
-        """Return the rows that match a query; with `most`, at least so many of the best."""
+        """Return the rows that match a query; with `most`, at least that many of the best."""
         match query:
             case Match() | Phrase():
                 return self._leaf(query, most)

@@ -210,7 +210,7 @@ def _said(base: Snapshot, path: str) -> str | None:
 
 
 def _wrapped(base: Snapshot, change: AddColumn) -> pa.Field:
-    """Return a new member in the structs, lists and maps around it, without other members."""
+    """Return a new field in the structs, lists and maps around it, without other fields."""
     if not change.field.nullable:
         where = path_text(change.path)
         raise InvalidRequestError(f"new column {where} must be nullable", column=where)

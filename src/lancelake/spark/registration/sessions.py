@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import sys
 import warnings
 from collections.abc import Container, Mapping
+from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.gateway import Gateway, is_classic, open_gateway, open_weakly
-from lancelake.spark.registration.java import ensure_java
 from lancelake.spark.registration.plain_source import LanceDataSource
 from lancelake.spark.worker.on_executors import portable_source
 
@@ -24,6 +25,10 @@ _ARROW_UNCHECKED = (
 )
 _DAEMON = {"spark.python.daemon.module": "lancelake.spark.worker.daemon"}
 _JAVA = "spark.driver.defaultJavaOptions"
+_JAVA_HINT = (
+    "Install Java 17 or newer, for example `apt install openjdk-17-jre-headless` or `brew "
+    "install openjdk@17`, or set JAVA_HOME."
+)
 _MASTER, _NAME = "spark.master", "spark.app.name"
 _NO_NAME = "pyspark-shell"
 """Default application name of Spark's launcher."""
@@ -230,3 +235,16 @@ def _key(name: str) -> str:
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def ensure_java(environment: Mapping[str, str] = os.environ) -> None:
+    """Raise an error if Java is not found where Spark searches for it."""
+    home = environment.get("JAVA_HOME")
+    if home:
+        if not (Path(home) / "bin" / "java").exists():
+            raise UnsupportedError(
+                f"JAVA_HOME is {home}, but it has no bin/java", action=_JAVA_HINT
+            )
+        return
+    if shutil.which("java", path=environment.get("PATH")) is None:
+        raise UnsupportedError("Spark needs Java, but Java was not found", action=_JAVA_HINT)

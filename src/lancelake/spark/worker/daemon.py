@@ -19,6 +19,7 @@ from socket import socket
 from pyspark import daemon
 
 from lancelake.data.codec import spool
+from lancelake.data.codec.library import preload_codec
 
 _LOADED = (
     "pyspark.worker",
@@ -32,15 +33,22 @@ Worker = Callable[[socket, bool], int]
 def main() -> None:
     """Preload modules, then run Spark's own daemon."""
     warnings.filterwarnings("ignore", message="lance is not fork-safe")
-    for name in _LOADED:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+    preload()
     # A worker collects garbage after every task; preloaded objects are never garbage, and scanning
     # them took longer than most tasks.
     gc.freeze()
     keep_files_with_spark(os.environ)
     daemon.worker = quiet(daemon.worker)  # type: ignore[assignment]
     daemon.manager()
+
+
+def preload() -> None:
+    """Import the modules that reads and writes of workers need; a missing one fails when used."""
+    for name in _LOADED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    with contextlib.suppress(ImportError):
+        preload_codec()
 
 
 def keep_files_with_spark(environment: Mapping[str, str]) -> None:

@@ -34,7 +34,7 @@ def portable(function: Callable[..., _Result]) -> Callable[..., _Result]:
 class Portable:
     """An object that any interpreter with this package can unpickle.
 
-    Any other raises an error that names the missing package. The members must be picklable.
+    Any other raises an error that names the missing package. The attributes must be picklable.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -67,7 +67,7 @@ def portable_source(source: type[DataSource]) -> type[DataSource]:
 
 
 class _Rebuilt:
-    """Recreates an object of a class from its members."""
+    """Recreates an object of a class from its attributes."""
 
     def __init__(self, cls: type) -> None:
         self._cls = cls

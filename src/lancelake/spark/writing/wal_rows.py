@@ -247,7 +247,7 @@ def bucket_column(field: Field, buckets: int) -> Column:
 def _field(fields: Sequence[Field], number: int) -> Field:
     found = next((each for each in fields if each.id == number), None)
     if found is None:
-        raise SchemaMismatchError(f"the region spec refers to field {number}, which is gone")
+        raise SchemaMismatchError(f"the region spec refers to field {number}, which does not exist")
     return found
 
 

@@ -235,7 +235,7 @@ def _upsert(
 
 
 def with_members(base: Snapshot, frame: DataFrame) -> Snapshot:
-    """Add the members of nested columns that only a frame has."""
+    """Add the fields of nested columns that only a frame has."""
     names = matched_names(
         frame.columns, base.manifest.schema.names, case_sensitive=is_case_sensitive(frame)
     )

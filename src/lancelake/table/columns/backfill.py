@@ -119,7 +119,7 @@ def _ensure_unmerged_rows_have(base: Snapshot, schema: Schema) -> None:
     new = [field.name for field in schema.walk() if field.id not in known]
     if new and any(index.name == MEM_WAL for index in base.indices):
         raise UnsupportedError(
-            f"column {new[0]} cannot get values of its own while the table has a MemWAL, whose "
+            f"column {new[0]} cannot be filled with values while the table has a MemWAL, whose "
             "rows do not have them",
             table=base.location.uri,
             column=new[0],

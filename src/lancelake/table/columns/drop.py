@@ -25,7 +25,7 @@ def drop_columns(
 
 @names_table
 def ensure_structs_stay(base: Snapshot, paths: Sequence[str]) -> None:
-    """Raise if a struct would go with the last of its fields, and is not named itself."""
+    """Raise if a struct would lose its last field, unless the struct itself is dropped."""
     trails = [evolution.resolve(base.manifest.schema, path) for path in paths]
     gone = {trail[-1].id for trail in trails}
     for trail in trails:

@@ -1,4 +1,4 @@
-"""Add members to structs, also inside lists and maps, null in every row."""
+"""Add fields to structs, also inside lists and maps, null in every row."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 
 
 class GrownValues(RetypedValues):
-    """Values of columns with more members, which are null."""
+    """Values of columns with more fields, which are null."""
 
     __slots__ = ()
 
     def retyped(self, array: pa.Array, old: Field, new: Field, target: pa.DataType) -> pa.Array:  # noqa: ARG002
-        """Add the members."""
+        """Add the fields."""
         return grown(array, target)
 
 
@@ -36,9 +36,9 @@ def add_null_members(
     engine: Engine | None = None,
     choices: CommitChoices = DEFAULT_CHOICES,
 ) -> Snapshot:
-    """Add columns, and members of existing columns, null in every row.
+    """Add columns, and fields of existing columns, null in every row.
 
-    A column is written once more, in one file for each fragment, if members cannot be added to its
+    A column is written once more, in one file for each fragment, if fields cannot be added to its
     files in place. The fields of that column get new ids, and its indices are dropped.
     """
     found = _growth(base, schema)
@@ -51,12 +51,12 @@ def add_null_members(
 
 
 def missing_members(base: Snapshot, data: pa.Schema) -> pa.Schema:
-    """Return the members of existing columns that only the data has."""
+    """Return the fields of existing columns that only the data has."""
     return public_schema(growth.missing_members(base.manifest.schema, from_arrow(data)))
 
 
 def grown(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return values in a type with more members, which are null."""
+    """Return values in a type with more fields, which are null."""
     if array.type.equals(target):
         return array
     if pa.types.is_struct(target):

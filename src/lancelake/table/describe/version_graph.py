@@ -33,7 +33,7 @@ class GraphLine:
     first_row: int = 0
     last_row: int = 0
     fork_row: int | None = None
-    """Row of the version that the branch was created from; None if that version is gone."""
+    """Row of the version that the branch was created from; None if it no longer exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,7 +86,7 @@ class BuildRecord:
         open_store(self.location).delete_many([self._path(name) for name in names])
 
     def has(self, files: Iterable[IndexFile]) -> bool:
-        """Whether all of these files are there, and complete."""
+        """Whether all of these files exist and are complete."""
         store = open_store(self.location)
         try:
             sizes = [(store.head(self._path(f.path)).size_bytes, f.size_bytes) for f in files]

@@ -22,7 +22,7 @@ _FALL = 0.1
 def has_lost_recall(
     base: Snapshot, target: IndexTarget, model: SegmentFacts, old: BitMap, new: BitMap
 ) -> bool:
-    """Whether a model finds much fewer of the neighbours of new rows than of those it indexes.
+    """Whether a model finds far fewer of the neighbours of new rows than of those it indexes.
 
     Both are estimated on samples of rows.
     """

@@ -1,4 +1,4 @@
-"""Indices brought up to date: rows that came later are added, and segments are merged."""
+"""Refresh of indices: unindexed rows are added, and segments are merged."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from lancelake.table.publish import new_transaction, publish
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshOptions:
-    """Which indices are brought up to date, and how.
+    """Options of a refresh.
 
-    Without `num_indices_to_merge` all segments of an index and the new rows become one; with it,
-    the last so many, and with 0 the new rows become a segment of their own. With `large_rows`, an
-    older segment of more rows, and of many more than are merged otherwise, stays as it is.
-    `retrain` builds an index again from all rows, which is also done when the model of a vector
-    index finds much fewer of the neighbours of new rows than of the old ones. When all indices
-    become one segment each, rows that compactions moved are stored where they are now, and the
-    record of the moves goes.
+    By default all segments of an index and the new rows become one segment. With
+    `num_indices_to_merge` only that many of the last segments are merged; with 0 the new rows
+    become a segment of their own. With `large_rows`, an older segment of more rows, and of many
+    more than are merged otherwise, is kept. `retrain` rebuilds an index from all rows, which is
+    also done when the model of a vector index finds far fewer of the neighbours of new rows than
+    of the old ones. When every index becomes one segment, rows that compactions moved are stored
+    with their current addresses, and the record of the moves is removed.
     """
 
     index_names: tuple[str, ...] | None = None

@@ -103,7 +103,7 @@ def ensure_name(base: Snapshot, name: str) -> None:
 def replaced_entries(
     base: Snapshot, name: str, target: IndexTarget, *, replace: bool
 ) -> tuple[IndexMetadata, ...]:
-    """Return the segments that a new index takes the place of."""
+    """Return the segments that a new index replaces."""
     found = tuple(i for i in base.indices if i.name == name)
     table = base.location.uri
     if any(i.fields != (target.field_id,) for i in found):

@@ -78,7 +78,7 @@ def _target(base: Snapshot, column: str, segments: Sequence[IndexMetadata]) -> I
     target = column_target(base, column, kinds.pop())
     for segment in segments:
         if segment.fields != (target.field_id,):
-            problem = f"segment {segment.uuid} was not built of column {column!r}"
+            problem = f"segment {segment.uuid} was not built on column {column!r}"
             raise InvalidRequestError(problem, table=base.location.uri)
     return target
 

@@ -45,7 +45,7 @@ class KeyLookup:
 
     @staticmethod
     def of(base: Snapshot, fields: tuple[Field, ...], keys: SourceKeys) -> KeyLookup:
-        """Look up keys, unless they are many."""
+        """Look up keys, unless there are too many."""
         if keys.table.num_rows > most_keys(base):
             return KeyLookup(fields=fields, keys=keys, found=None)
         every = FragmentList.of(base.manifest.fragments).ids

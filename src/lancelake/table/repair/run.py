@@ -6,14 +6,18 @@ from dataclasses import dataclass, replace
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import ContentionError, RetryableConflictError
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.index.registry import kind_of
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
+from lancelake.table.index.build import IndexRun, create_index
+from lancelake.table.index.refresh import RefreshOptions, refresh_indices
+from lancelake.table.index.request import IndexRequest
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.repair.documents import carried_out
 from lancelake.table.repair.draft import changes
 from lancelake.table.repair.options import RepairOptions
 from lancelake.table.repair.plan import RepairPlan, plan
-from lancelake.table.repair.rebuilt_indices import with_rebuilt_indices
 from lancelake.table.repair.text import with_replaced_text
 from lancelake.table.repair.version_line import LinePlan
 
@@ -70,5 +74,33 @@ def _committed(line: LinePlan, choices: CommitChoices, options: RepairOptions | 
         how = replace(choices, corrections=change.corrections)
         at = publish(at, new_transaction(change.operation, at.version, how), how)
     if options is not None and options.rebuild_indices:
-        at = with_rebuilt_indices(line.head, at, choices)
+        at = _with_rebuilt_indices(line.head, at, choices)
     return at
+
+
+def _with_rebuilt_indices(before: Snapshot, after: Snapshot, choices: CommitChoices) -> Snapshot:
+    """Build again what `after` lacks of the indices of `before`; return the newest version.
+
+    Indices of a column that no longer exists, or of an unknown kind, stay dropped.
+    """
+    left = {index.uuid for index in after.indices}
+    gone = {i.name: i for i in before.indices if i.uuid not in left and not i.is_system}
+    run = IndexRun(choices=choices)
+    at = after
+    for name, index in gone.items():
+        request = _index_request(at, index)
+        if request is None:
+            continue
+        if any(i.name == name for i in at.indices):
+            at = refresh_indices(at, RefreshOptions(index_names=(name,)), run).snapshot
+        else:
+            at = create_index(at, request, run)
+    return at
+
+
+def _index_request(at: Snapshot, index: IndexMetadata) -> IndexRequest | None:
+    kind = kind_of(index)
+    column = at.manifest.schema.path_of(index.fields[0]) if index.fields else None
+    if kind is None or column is None:
+        return None
+    return IndexRequest(column=column, kind=kind.name, name=index.name)

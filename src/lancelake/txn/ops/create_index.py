@@ -89,7 +89,7 @@ def _on_current_columns(op: ops.CreateIndex, context: Context) -> Verdict:
     fields = context.theirs_after.manifest.schema.by_id()
     for index in op.new_indices:
         if not all(f in fields for f in index.fields):
-            return Retryable(f"a column of index {index.name!r} is gone")
+            return Retryable(f"a column of index {index.name!r} no longer exists")
     pruned = index_coverage.without_changed_columns(
         op.new_indices,
         context.theirs_after.manifest.schema,

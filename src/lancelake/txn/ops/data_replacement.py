@@ -75,13 +75,13 @@ def _against_schema(op: ops.DataReplacement, theirs: ops.Project) -> Verdict:
     if overlap.changes_field_rules(theirs):
         return Retryable("the schema changed")
     gone = overlap.replaced_fields(op) - theirs.schema.by_id().keys()
-    return Incompatible(f"field {min(gone)} is gone") if gone else OK
+    return Incompatible(f"field {min(gone)} no longer exists") if gone else OK
 
 
 def _against_rows(op: ops.DataReplacement, theirs: ops.Delete | ops.Update) -> Verdict:
     mine, others = overlap.replaced(op), overlap.touched(theirs)
     if gone := mine & others.removed:
-        return Incompatible(f"fragment {min(gone)} is gone")
+        return Incompatible(f"fragment {min(gone)} no longer exists")
     if isinstance(theirs, ops.Delete):
         return OK
     return overlap.on_same_fragments(mine, others.updated, what="rows changed")

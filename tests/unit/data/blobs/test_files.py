@@ -7,17 +7,24 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lancelake.data.blobs.files import BlobFiles, BlobLimits
+from lancelake.data.blobs.files import BlobFiles, BlobLimits, stored_place
 from lancelake.data.codec.address import CodecAddress
 from lancelake.data.file_schema import BLOB_VALUE, PREPARED_BLOB
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.arrow_schema import from_arrow
+from lancelake.format.bases import BasePath
+from lancelake.format.ids import BaseId
 from lancelake.format.schema import Field
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
 
 NAME = {"ARROW:extension:name": "lance.blob.v2"}
+BASES = (
+    BasePath(id=BaseId(1), is_dataset_root=False, path="s3://bucket/blobs"),
+    BasePath(id=BaseId(2), is_dataset_root=False, path="/data/blobs/"),
+)
+
 FIRST, SECOND = "1" + "0" * 31 + ".blob", "01" + "0" * 30 + ".blob"
 
 
@@ -112,3 +119,18 @@ def test_limits_are_those_of_official_releases() -> None:
     assert BlobLimits.of(_column()) == BlobLimits(
         inline=64 << 10, dedicated=4 << 20, pack_file=1 << 30
     )
+
+
+@pytest.mark.parametrize(
+    ("uri", "expected"),
+    [
+        ("s3://bucket/blobs/a/b.bin", (1, "a/b.bin")),
+        ("file:///data/blobs/x.bin", (2, "x.bin")),
+        ("/data/blobs/x.bin", (2, "x.bin")),
+        ("s3://bucket/blobs2/b.bin", None),
+        ("s3://other/blobs/b.bin", None),
+        (r"s3://a@b\c/blobs/b.bin", None),
+    ],
+)
+def test_an_object_is_found_below_its_base(uri: str, expected: tuple[int, str] | None) -> None:
+    assert stored_place(uri, BASES) == expected

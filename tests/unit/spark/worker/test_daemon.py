@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import lancelake.pylance as lance
 from lancelake.data.codec import spool
 from lancelake.spark.worker.daemon import keep_files_with_spark, quiet
 
 SOCKET: Any = None
+# Reads a table in a child, as a worker does, and prints the packages that the child imported.
+_FORK = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+import lancelake.pylance as lance
+from lancelake.data.codec.library import codec_is_loaded
+from lancelake.spark.worker.daemon import preload
+preload()
+assert not codec_is_loaded()
+before = set(sys.modules)
+if os.fork() == 0:
+    assert lance.dataset(sys.argv[1]).count_rows("a > 0") == 2
+    print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}), flush=True)
+    os._exit(0)
+assert os.wait()[1] == 0
+"""
 
 
 @pytest.mark.parametrize("failure", [BrokenPipeError, ConnectionResetError])
@@ -27,6 +47,13 @@ def test_another_failure_of_a_worker_is_reported() -> None:
 
     with pytest.raises(MemoryError):
         quiet(worker)(SOCKET, True)
+
+
+def test_workers_import_no_package_of_their_own(tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"a": [0, 1, 2]}), tmp_path / "t")
+    arguments = [sys.executable, "-c", _FORK, str(tmp_path / "t")]
+    found = subprocess.run(arguments, check=True, capture_output=True, text=True)
+    assert not {"lance", "pandas"} & set(found.stdout.split())
 
 
 def test_the_code_of_a_worker_is_kept() -> None:

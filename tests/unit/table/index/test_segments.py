@@ -69,7 +69,7 @@ def test_no_segments_are_refused(table: lance.LanceDataset) -> None:
 
 
 def test_segments_of_another_column_are_refused(table: lance.LanceDataset) -> None:
-    with pytest.raises(InvalidRequestError, match="was not built of column 'k'"):
+    with pytest.raises(InvalidRequestError, match="was not built on column 'k'"):
         table.commit_existing_index_segments("x", "k", parts(table))
 
 

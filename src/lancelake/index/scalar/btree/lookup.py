@@ -156,7 +156,7 @@ def _parts(reader: IndexFileReader, path: str, pages: int) -> tuple[PageFile, ..
     try:
         counts = [(int(number), int(count)) for number, count in json.loads(text)]
     except (ValueError, TypeError, RecursionError) as error:
-        msg = f"index file {path} does not list its parts but {text!r}"
+        msg = f"index file {path} has an invalid list of parts: {text!r}"
         raise CorruptTableError(msg, path=path) from error
     parts: list[PageFile] = []
     first = 0

@@ -30,6 +30,10 @@ NOT_OFFERED = frozenset(
 
 _OPENING = frozenset(
     {
+        # Checked by themselves.
+        "read_params",
+        "serialized_manifest",
+        # Tuning.
         "block_size",
         "commit_lock",
         "index_cache_size",
@@ -39,7 +43,7 @@ _OPENING = frozenset(
         "session",
     }
 )
-"""Options of opening a table that tune official Lance."""
+"""Options of opening a table that are accepted, at least with some values."""
 
 _READ_TUNING = "cache_repetition_index"
 
@@ -49,9 +53,9 @@ def ensure_offered(rest: Mapping[str, Any]) -> None:
     for name, value in rest.items():
         if name in NOT_OFFERED and value is not None and value is not False:
             raise UnsupportedError(f"{name} is not supported", found=repr(value))
-    unknown = sorted(rest.keys() - TUNING - NOT_OFFERED)
+    unknown = [name for name in rest if name not in TUNING and name not in NOT_OFFERED]
     if unknown:
-        raise TypeError(f"got an unexpected keyword argument {unknown[0]!r}")
+        raise TypeError(f"got an unexpected keyword argument {min(unknown)!r}")
 
 
 def ensure_openable(rest: Mapping[str, Any]) -> None:
@@ -61,5 +65,4 @@ def ensure_openable(rest: Mapping[str, Any]) -> None:
     for name, value in (rest.get("read_params") or {}).items():
         if name != _READ_TUNING and value:
             raise UnsupportedError(f"{name} of read_params is not supported", found=repr(value))
-    known = _OPENING | {"read_params", "serialized_manifest"}
-    ensure_offered({name: value for name, value in rest.items() if name not in known})
+    ensure_offered({name: value for name, value in rest.items() if name not in _OPENING})

@@ -75,7 +75,7 @@ class DatasetOptimizer:
             settled_bytes: Leave fragments of at least this size alone.
             sort_by: Sort all rows by these columns.
             z_order_by: Cluster all rows along a Z-order curve through these columns.
-            groups_per_commit: Commit after so many groups of fragments, instead of once.
+            groups_per_commit: Commit after this many groups of fragments, instead of once.
 
         Returns:
             The numbers of fragments and files removed and added.
@@ -144,7 +144,7 @@ class DatasetOptimizer:
     def enable_auto_cleanup(
         self, auto_cleanup_config: AutoCleanupConfig, **kwargs: Unpack[NoOptions]
     ) -> None:
-        """Clean up old versions after every so many commits.
+        """Clean up old versions automatically, after a number of commits.
 
         Args:
             auto_cleanup_config: `interval`, the number of commits, and `older_than_seconds`.
@@ -185,7 +185,7 @@ class DatasetOptimizer:
         Indices of an unknown kind are left unchanged, with a warning.
 
         Args:
-            num_indices_to_merge: Merge only so many of the newest segments; 0 writes the new rows
+            num_indices_to_merge: Merge only this many of the newest segments; 0 writes the new rows
                 as a new segment. By default all segments and the new rows become one.
             index_names: The indices; by default all.
             retrain: Rebuild the indices.

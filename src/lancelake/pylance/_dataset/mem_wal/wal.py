@@ -48,8 +48,8 @@ class TableWal(WalReads):
         """Add a MemWAL to the table, and move the dataset to the new version.
 
         Args:
-            buckets: Divide rows into so many regions by the hash of the first key column; 8 by
-                default.
+            buckets: Number of regions, which rows are assigned to by the hash of the first key
+                column; 8 by default.
             key: The primary key, which is declared if the table has none.
             by_value_of: Key column of which each value has its own region.
             unsharded: All rows are in one region.

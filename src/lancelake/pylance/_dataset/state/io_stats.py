@@ -26,13 +26,22 @@ class IOStats:
         )
 
 
-def _stats(counts: IoCounts) -> IOStats:
-    return IOStats(
-        read_iops=counts.reads,
-        read_bytes=counts.bytes_read,
-        write_iops=counts.writes,
-        written_bytes=counts.bytes_written,
-    )
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Counts of a table, and the requests and bytes that the codec read in this process."""
+
+    counts: IoCounts
+    codec_reads: tuple[int, int]
+
+    def since(self, before: _Reading) -> IOStats:
+        """Return the I/O after another reading."""
+        added = self.counts - before.counts
+        return IOStats(
+            read_iops=added.reads + self.codec_reads[0] - before.codec_reads[0],
+            read_bytes=added.bytes_read + self.codec_reads[1] - before.codec_reads[1],
+            write_iops=added.writes,
+            written_bytes=added.bytes_written,
+        )
 
 
 class TableIo:
@@ -43,18 +52,17 @@ class TableIo:
         self._before = self._now()
 
     def so_far(self) -> IOStats:
-        """Return the I/O without forgetting it."""
-        return _stats(self._now() - self._before)
+        """Return the I/O without resetting the counts."""
+        return self._now().since(self._before)
 
     def taken(self) -> IOStats:
         """Return the I/O and start again."""
         now = self._now()
         before, self._before = self._before, now
-        return _stats(now - before)
+        return now.since(before)
 
-    def _now(self) -> IoCounts:
-        requests, size_bytes = reads_so_far()
-        return self._meter.counts + IoCounts(reads=requests, bytes_read=size_bytes)
+    def _now(self) -> _Reading:
+        return _Reading(self._meter.counts, reads_so_far())
 
 
 class DatasetIo:

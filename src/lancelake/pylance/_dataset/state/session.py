@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from lancelake.storage.memory import forget_scope, in_scope, scope_of
 
 _IDS: Ids = SystemIds()
 _PRIVATE = "memory://"
+_making_scope = threading.Lock()
 
 
 class Session:
@@ -44,9 +46,17 @@ class Session:
             if size is not None and backend is not None:
                 problem = f"{cache}_size_bytes and {cache}_backend are mutually exclusive"
                 raise InvalidRequestError(problem)
-        self._scope = _IDS.uuid4().hex
-        _sessions[self._scope] = self
-        weakref.finalize(self, forget_scope, self._scope)
+        self._made_scope: str | None = None
+
+    @property
+    def _scope(self) -> str:
+        """Name of the scope, made on first use: only tables in memory need one."""
+        with _making_scope:
+            if self._made_scope is None:
+                self._made_scope = _IDS.uuid4().hex
+                _sessions[self._made_scope] = self
+                weakref.finalize(self, forget_scope, self._made_scope)
+            return self._made_scope
 
     def index_cache_size_bytes(self) -> int:
         """Return the bytes in the index cache: none, since caches belong to the process."""

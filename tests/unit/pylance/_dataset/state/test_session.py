@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -56,6 +57,14 @@ def test_memory_is_freed_with_the_last_dataset() -> None:
     del made
     gc.collect()
     assert len(memory._clients) <= before
+
+
+def test_a_table_on_disk_needs_no_scope(tmp_path: Path) -> None:
+    made = lance.write_dataset(ROWS, tmp_path / "t").session()
+    assert made._made_scope is None
+    in_memory = lance.write_dataset(ROWS, "memory://needed", session=made)
+    assert in_memory.session() is made
+    assert lance.dataset("memory://needed", session=made).count_rows() == 3
 
 
 def test_cache_size_and_backend_exclude_each_other() -> None:
