@@ -146,6 +146,33 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
         InvalidRequestError,
         ("unknown option", "Did you mean batchRows?"),
     ),
+    "a misspelt storage option": (
+        lambda p: p.load(**{"storage.aws_regoin": "x"}),
+        InvalidRequestError,
+        ("unknown storage option 'aws_regoin'", "Did you mean aws_region?"),
+    ),
+    "a misspelt storage option of a write": (
+        lambda p: p.save(p.rows(), **{"storage.alow_http": "x"}),
+        InvalidRequestError,
+        ("unknown storage option 'alow_http'", "Did you mean allow_http?"),
+    ),
+    "an append in another version of data files": (
+        lambda p: p.save(p.rows(), dataStorageVersion="2.2"),
+        InvalidRequestError,
+        ("data files of this table have format version 2.1", "orders.lance"),
+    ),
+    "rows replaced in another version of data files": (
+        lambda p: write(
+            p.rows((1, "z")), p.path, "overwrite", replaceWhere="id = 1", dataStorageVersion="2.2"
+        ),
+        InvalidRequestError,
+        ("data files of this table have format version 2.1", "orders.lance"),
+    ),
+    "stable row ids for a table without": (
+        lambda p: p.save(p.rows(), stableRowIds=True),
+        InvalidRequestError,
+        ("this table has no stable row ids", "orders.lance", "Omit stableRowIds"),
+    ),
     "a version that is no number": (
         lambda p: p.load(version="abc"),
         InvalidRequestError,

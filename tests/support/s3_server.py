@@ -7,6 +7,7 @@ import itertools
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import boto3  # type: ignore[import-untyped]  # it has no stubs
@@ -51,6 +52,15 @@ class S3Server:
         """Return every key of a bucket, as the server sees it."""
         pages = self._client().get_paginator("list_objects_v2").paginate(Bucket=bucket)
         return [found["Key"] for page in pages for found in page.get("Contents", [])]
+
+    def upload(self, folder: Path, uri: str) -> None:
+        """Copy the files of a folder to a place in a bucket."""
+        bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+        client = self._client()
+        for path in folder.rglob("*"):
+            if path.is_file():
+                key = f"{prefix}/{path.relative_to(folder).as_posix()}"
+                client.put_object(Bucket=bucket, Key=key, Body=path.read_bytes())
 
     def _client(self) -> Any:  # boto3 makes its classes at run time
         return boto3.client(

@@ -65,11 +65,9 @@ Structure = Part | Negation | Chain
 def structure(tokens: Sequence[Token], text: str, is_column: Callable[[int], bool]) -> Structure:
     """Parse the structure of a condition; `is_column` recognizes keywords that are columns."""
     reader = _Reader(tokens, text, is_column)
-    whole = Part(0, len(tokens))
     if reader.is_unbalanced:
-        return whole
-    found = reader.either(0)
-    return found if reader.is_at_end else whole
+        return Part(0, len(tokens))
+    return reader.condition()
 
 
 def check_chains(tokens: Sequence[Token], text: str) -> None:
@@ -140,6 +138,30 @@ class _Level:
     operators: int = 0
 
 
+class _Group:
+    """What was read of a condition in parentheses, or of the whole."""
+
+    def __init__(self) -> None:
+        self.is_negated = False
+        self._joined: list[Structure] = []
+        self._alternatives: list[Structure] = []
+
+    def add(self, part: Structure) -> None:
+        """Add a condition, negated if NOT was read before it."""
+        self._joined.append(Negation(part) if self.is_negated else part)
+        self.is_negated = False
+
+    def end_alternative(self) -> None:
+        """Start the conditions after an OR."""
+        self._alternatives.append(_chain("AND", self._joined))
+        self._joined = []
+
+    def condition(self) -> Structure:
+        """Return all that was read."""
+        self.end_alternative()
+        return _chain("OR", self._alternatives)
+
+
 class _Reader:
     def __init__(
         self, tokens: Sequence[Token], text: str, is_column: Callable[[int], bool]
@@ -156,84 +178,79 @@ class _Reader:
         """Whether parentheses do not match."""
         return self._closing is None
 
-    @property
-    def is_at_end(self) -> bool:
-        """Whether all tokens were read."""
-        return self._at >= len(self._places)
-
-    def either(self, depth: int) -> Structure:
-        """Read conditions joined by OR."""
-        return self._chain("OR", lambda: self._both(depth))
-
-    def _both(self, depth: int) -> Structure:
-        return self._chain("AND", lambda: self._negation(depth))
-
-    def _chain(self, word: str, read: Callable[[], Structure]) -> Structure:
-        parts = [read()]
-        while not self.is_at_end and self._is_operator(word):
+    def condition(self) -> Structure:
+        """Read a condition, with a list of what is open: Python's stack may be nearly used up."""
+        groups = [_Group()]
+        while True:
+            while self._is_at("NOT"):
+                groups[-1].is_negated = not groups[-1].is_negated
+                self._at += 1
+            if self._opens_group():
+                self._open(groups)
+                continue
+            groups[-1].add(self._part())
+            while len(groups) > 1 and self._token(self._at).text in _CLOSING:
+                inner = groups.pop().condition()
+                groups[-1].add(inner)
+                self._at += 1
+            if self._is_at_end():
+                return groups[0].condition()
+            if self._is_at("OR"):
+                groups[-1].end_alternative()
             self._at += 1
-            parts.append(read())
-        return parts[0] if len(parts) == 1 else Chain(word, tuple(parts))
 
-    def _negation(self, depth: int) -> Structure:
-        is_negated = False
-        while not self.is_at_end and self._is_operator("NOT"):
-            is_negated = not is_negated
-            self._at += 1
-        part = self._group(depth)
-        return Negation(part) if is_negated else part
-
-    def _group(self, depth: int) -> Structure:
-        """Read a condition in parentheses, or one without a structure."""
+    def _opens_group(self) -> bool:
+        """Whether parentheses start here that hold a whole condition."""
         closing = (self._closing or {}).get(self._at)
-        if closing is None or self._token(self._at).text != "(" or not self._ends_at(closing + 1):
-            return self._part()
-        if depth >= MAX_DEPTH:
+        return closing is not None and self._token(self._at).text == "(" and self._ends_at(closing)
+
+    def _open(self, groups: list[_Group]) -> None:
+        if len(groups) > MAX_DEPTH:
             problem = f"the expression nests conditions more than {MAX_DEPTH} deep"
             raise InvalidExpressionError(problem, text=shown(self._text))
-        start = self._at
+        groups.append(_Group())
         self._at += 1
-        inner = self.either(depth + 1)
-        if self._at != closing:
-            self._at = start
-            return self._part()
-        self._at = closing + 1
-        return inner
 
     def _part(self) -> Part:
         """Read up to the next AND or OR, or the end of the parentheses around."""
         first = self._at
         cases, between = 0, 0
         while not self._is_end_of_part(first, cases, between):
-            token = self._token(self._at)
-            if _is_word(token, ("CASE", "END", "BETWEEN", "AND")) and not self._names_column():
-                word = token.text.upper()
+            if self._is_keyword(self._at, ("CASE", "END", "BETWEEN", "AND")):
+                word = self._token(self._at).text.upper()
                 cases += (word == "CASE") - (word == "END" and cases > 0)
                 between += (word == "BETWEEN") - (word == "AND" and between > 0)
             inside = (self._closing or {}).get(self._at)
             self._at = self._at + 1 if inside is None else inside + 1
-        stop = self._places[self._at] if not self.is_at_end else len(self._tokens)
+        stop = self._places[self._at] if not self._is_at_end() else len(self._tokens)
         start = self._places[first] if first < len(self._places) else len(self._tokens)
         return Part(start, stop)
 
     def _is_end_of_part(self, first: int, cases: int, between: int) -> bool:
-        if self.is_at_end or self._token(self._at).text in _CLOSING:
+        if self._is_at_end() or self._token(self._at).text in _CLOSING:
             return True
         if self._at == first or cases:
             return False
-        return self._is_operator("OR") or (self._is_operator("AND") and not between)
+        return self._is_at("OR") or (self._is_at("AND") and not between)
 
-    def _ends_at(self, place: int) -> bool:
-        """Whether a condition can end before this position."""
-        if place >= len(self._places) or self._token(place).text == ")":
+    def _ends_at(self, closing: int) -> bool:
+        """Whether a condition can end with this parenthesis."""
+        after = closing + 1
+        if after >= len(self._places) or self._token(after).text == ")":
             return True
-        return _is_word(self._token(place), ("AND", "OR"))
+        return self._is_keyword(after, ("AND", "OR"))
 
-    def _is_operator(self, word: str) -> bool:
-        return _is_word(self._token(self._at), (word,)) and not self._names_column()
+    def _is_at_end(self) -> bool:
+        return self._at >= len(self._places)
 
-    def _names_column(self) -> bool:
-        return self._is_column(self._places[self._at])
+    def _is_at(self, word: str) -> bool:
+        """Whether this operator is next."""
+        return not self._is_at_end() and self._is_keyword(self._at, (word,))
+
+    def _is_keyword(self, place: int, words: Sequence[str]) -> bool:
+        token = self._token(place)
+        is_word = token.kind is TokenKind.NAME and token.text.upper() in words
+        return is_word and not self._is_column(self._places[place])
 
     def _token(self, place: int) -> Token:
         return self._tokens[self._places[place]]
@@ -253,5 +270,5 @@ class _Reader:
         return None if opened else found
 
 
-def _is_word(token: Token, words: Sequence[str]) -> bool:
-    return token.kind is TokenKind.NAME and token.text.upper() in words
+def _chain(word: str, parts: Sequence[Structure]) -> Structure:
+    return parts[0] if len(parts) == 1 else Chain(word, tuple(parts))

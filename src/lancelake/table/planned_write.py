@@ -37,7 +37,7 @@ from lancelake.table.publish import (
 )
 from lancelake.table.row_steps.find import FoundRows, find_rows
 from lancelake.table.row_steps.mark_deleted import mark_deleted
-from lancelake.table.write import widened
+from lancelake.table.write import appended_version, widened
 
 
 class RowsToReplace(Protocol):
@@ -73,7 +73,7 @@ class PlanOptions:
 
     `replaces_schema` takes the columns of the data for those of the table, `merges_schema` adds
     columns that only the data has. A file version is only chosen for a table whose rows are all
-    new.
+    new; other writes refuse one that is not the table's.
     """
 
     overwrites: bool = False
@@ -120,8 +120,8 @@ def plan_rows(
         base = widened(base, data, choices)
     is_new = options.overwrites and options.replaces is None and options.replaces_schema
     schema = from_arrow(data) if base is None or is_new else base.manifest.schema
-    chooses = base is None or options.overwrites
-    version = _file_version(base, schema, options.data_version if chooses else None)
+    chooses = _rows_are_all_new(base, options)
+    version = _file_version(base, schema, options)
     _ensure_fits(schema, data, base)
     task = WriteTask(
         root=location if base is None else base.location,
@@ -181,10 +181,17 @@ def suitable(schema: Schema) -> FileVersion:
     return FileVersion.V2_2 if has_maps else file_version.DEFAULT
 
 
-def _file_version(base: Snapshot | None, schema: Schema, asked: FileVersion | None) -> FileVersion:
-    if asked is not None:
-        return asked
-    return suitable(schema) if base is None else base.manifest.data_version
+def _rows_are_all_new(base: Snapshot | None, options: PlanOptions) -> bool:
+    return base is None or (options.overwrites and options.replaces is None)
+
+
+def _file_version(base: Snapshot | None, schema: Schema, options: PlanOptions) -> FileVersion:
+    asked = options.data_version
+    if base is None:
+        return asked or suitable(schema)
+    if _rows_are_all_new(base, options):
+        return asked or base.manifest.data_version
+    return appended_version(base, asked)
 
 
 def _ensure_fits(schema: Schema, data: pa.Schema, base: Snapshot | None) -> None:

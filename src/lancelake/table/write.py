@@ -120,7 +120,7 @@ def fragments_for(
     """Write data files without committing them; return their schema and fragments."""
     _ensure_possible(base, options)
     if base is not None and options.mode is WriteMode.APPEND:
-        schema, version = base.manifest.schema, _appended_version(base, options)
+        schema, version = base.manifest.schema, appended_version(base, options.data_version)
         ensure_same_limits(schema, reader.schema)
         is_for_newest = is_for_newest_readers(schema, version)
     else:
@@ -190,16 +190,6 @@ def _ensure_possible(base: Snapshot | None, options: WriteOptions) -> None:
     ensure_row_ids_stay(base, options.choices)
 
 
-def _appended_version(base: Snapshot, options: WriteOptions) -> FileVersion:
-    """Return the file version of rows to append, which is that of the table."""
-    own = base.manifest.data_version
-    if options.data_version not in (None, own):
-        problem = f"data files of this table have format version {own.value}"
-        action = "Omit the data storage version, or overwrite the table with another one."
-        raise InvalidRequestError(problem, table=base.location.uri, action=action)
-    return own
-
-
 def _new_version(base: Snapshot | None, options: WriteOptions) -> FileVersion:
     """Return the file version of a created or overwritten table."""
     chosen = options.data_version or (
@@ -208,6 +198,16 @@ def _new_version(base: Snapshot | None, options: WriteOptions) -> FileVersion:
     if chosen is FileVersion.LEGACY:
         raise InvalidRequestError("tables with legacy data files can be read, but not written")
     return chosen
+
+
+def appended_version(base: Snapshot, asked: FileVersion | None) -> FileVersion:
+    """Return the file version of rows to append, which is that of the table; refuse another."""
+    own = base.manifest.data_version
+    if asked not in (None, own):
+        problem = f"data files of this table have format version {own.value}"
+        action = "Omit the data storage version, or overwrite the table with another one."
+        raise InvalidRequestError(problem, table=base.location.uri, action=action)
+    return own
 
 
 def widened(base: Snapshot, data: pa.Schema, choices: CommitChoices) -> Snapshot:

@@ -56,6 +56,24 @@ def test_text_with_unmatched_parentheses_is_left_whole(text: str) -> None:
     assert read(text) == text
 
 
+@pytest.mark.parametrize("level", ["({})", "NOT ({})", "(a AND {} OR b)", "NOT (NOT {} OR a)"])
+def test_conditions_nested_too_deep_are_refused(level: str) -> None:
+    def nested(depth: int) -> str:
+        text = "x"
+        for _ in range(depth):
+            text = level.format(text)
+        return text
+
+    read(nested(100))
+    with pytest.raises(InvalidExpressionError, match="more than 100 deep"):
+        read(nested(101))
+
+
+def test_parentheses_around_values_are_not_nested_conditions() -> None:
+    text = "(" * 200 + "a" + " + 1)" * 200 + " > 1"
+    assert read(text) == text
+
+
 def test_a_chain_within_commas_may_be_long_in_all() -> None:
     check_chains(tokenize("f(" + ", ".join(["- 1"] * 2 * MAX_CHAIN) + ")"), "")
 
@@ -118,6 +136,9 @@ def test_keywords_beside_each_other_do_not_count_as_nested(text: str) -> None:
 
 
 def test_a_type_nested_in_a_text_is_refused() -> None:
-    text = "arrow_cast(a, '" + "List(" * 20_000 + "Int32" + ")" * 20_000 + "')"
+    def nested(depth: int) -> str:
+        return "arrow_cast(a, '" + "List(" * depth + "Int32" + ")" * depth + "')"
+
+    check_chains(tokenize(nested(100)), "")
     with pytest.raises(InvalidExpressionError, match="nests types"):
-        check_chains(tokenize(text), text)
+        check_chains(tokenize(nested(101)), "")

@@ -182,6 +182,25 @@ def test_an_expression_of_any_depth_is_refused_and_not_a_crash(text: str) -> Non
     assert (done.returncode, done.stdout.strip()) == (0, "refused"), done.stderr
 
 
+def _called_from(depth: int, call: Callable[[], Any]) -> Any:
+    return call() if depth == 0 else _called_from(depth - 1, call)
+
+
+@pytest.mark.parametrize("level", ["(id < 9 AND ({}))", "NOT (s = 'q' OR {})"])
+def test_the_depth_of_an_expression_does_not_depend_on_its_caller(
+    tmp_path: Path, level: str
+) -> None:
+    table = lance.write_dataset(ROWS, tmp_path / "t")
+
+    def nested(depth: int) -> str:
+        return functools.reduce(lambda text, _: level.format(text), range(depth), "id = 1")
+
+    expected = table.count_rows(nested(50))
+    assert _called_from(400, lambda: table.count_rows(nested(50))) == expected
+    with pytest.raises(InvalidExpressionError, match="more than 100 deep"):
+        _called_from(400, lambda: table.count_rows(nested(101)))
+
+
 def test_any_number_of_negations_is_read(tmp_path: Path) -> None:
     table = lance.write_dataset(ROWS, tmp_path / "t")
     assert table.count_rows("NOT " * 30_001 + "id = 1") == 5

@@ -1,5 +1,6 @@
 package lancelake;
 
+import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.ArrayList;
 import java.util.List;
@@ -56,21 +57,22 @@ public class PlanCalls {
     return made;
   }
 
-  /** Pickles predicates; one with more children than this many is unknown. */
-  public byte[] described(Predicate[] predicates, int most) throws Exception {
+  /** Pickles predicates; one with more children than this many, or nested deeper, is unknown. */
+  public byte[] described(Predicate[] predicates, int most, int depth) throws Exception {
     List found = new ArrayList();
     for (int i = 0; i < predicates.length; i++) {
-      found.add(predicates[i].children().length > most ? UNKNOWN : described(predicates[i]));
+      boolean isLong = predicates[i].children().length > most;
+      found.add(isLong ? UNKNOWN : described(predicates[i], depth));
     }
     return new Pickler().dumps(found);
   }
 
-  /** Pickles a predicate. */
-  public byte[] describedAlone(Object predicate) throws Exception {
-    return new Pickler().dumps(described((Expression) predicate));
+  /** Pickles a predicate; what is nested deeper than this is unknown. */
+  public byte[] describedAlone(Object predicate, int depth) throws Exception {
+    return new Pickler().dumps(described((Expression) predicate, depth));
   }
 
-  private static Object described(Expression expression) {
+  private static Object described(Expression expression, int depth) {
     String kind = expression.getClass().getSimpleName();
     if (kind.equals("FieldReference")) {
       return new Object[] {"column", ((NamedReference) expression).fieldNames()};
@@ -78,15 +80,37 @@ public class PlanCalls {
     if (kind.equals("LiteralValue")) {
       return described((Literal) expression);
     }
-    if (!(expression instanceof Predicate)) {
+    if (!(expression instanceof Predicate) || depth == 0) {
       return UNKNOWN;
     }
-    Expression[] children = expression.children();
-    Object[] each = new Object[children.length];
-    for (int i = 0; i < children.length; i++) {
-      each[i] = described(children[i]);
+    List operands = operands((Predicate) expression);
+    Object[] each = new Object[operands.size()];
+    for (int i = 0; i < each.length; i++) {
+      each[i] = described((Expression) operands.get(i), depth - 1);
     }
     return new Object[] {"condition", ((Predicate) expression).name(), each};
+  }
+
+  /** Returns the operands of a predicate; a chain of AND or OR, which Spark nests, is flat. */
+  private static List operands(Predicate whole) {
+    if (!whole.name().equals("AND") && !whole.name().equals("OR")) {
+      return Arrays.asList(whole.children());
+    }
+    List found = new ArrayList();
+    ArrayDeque open = new ArrayDeque();
+    open.push(whole);
+    while (!open.isEmpty()) {
+      Object each = open.pop();
+      if (each instanceof Predicate && ((Predicate) each).name().equals(whole.name())) {
+        Expression[] children = ((Predicate) each).children();
+        for (int i = children.length - 1; i >= 0; i--) {
+          open.push(children[i]);
+        }
+      } else {
+        found.add(each);
+      }
+    }
+    return found;
   }
 
   /** Numbers with a point are sent as text: a float is not the double of the same digits. */

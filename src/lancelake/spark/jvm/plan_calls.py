@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lancelake.expr.chains import MAX_DEPTH
 from lancelake.spark.jvm.compiled import driver_object
 from lancelake.spark.jvm.gateway import Gateway
 
@@ -41,14 +42,19 @@ def chosen(gateway: Gateway, predicates: Any, positions: Sequence[int]) -> Any:
 
 
 def described(gateway: Gateway, predicates: Any, most: int | None = None) -> Any:
-    """Return an array of predicates as tuples; those with more than `most` children as unknown."""
+    """Return an array of predicates as tuples; those with more than `most` children as unknown.
+
+    So are those that are nested deeper than conditions in text may be.
+    """
     limit = _ANY_NUMBER if most is None else most
-    return pickle.loads(_calls(gateway).described(predicates, limit))  # from our own JVM
+    told = _calls(gateway).described(predicates, limit, MAX_DEPTH)
+    return pickle.loads(told)  # from our own JVM
 
 
 def described_alone(gateway: Gateway, predicate: Any) -> Any:
-    """Return a predicate as tuples."""
-    return pickle.loads(_calls(gateway).describedAlone(predicate))  # from our own JVM
+    """Return a predicate as tuples, with the same limit of its depth."""
+    told = _calls(gateway).describedAlone(predicate, MAX_DEPTH)
+    return pickle.loads(told)  # from our own JVM
 
 
 def _calls(gateway: Gateway) -> Any:

@@ -278,7 +278,9 @@ def _plan(
     merges_schema = options.flag("mergeSchema", default=False)
     if base is not None and merges_schema:
         ensure_distinct(arrow.names, base.manifest.schema.names)
-    version = options.get("dataStorageVersion") if base is None or overwrites else None
+    if base is not None:
+        _ensure_row_ids_stay(base, options)
+    version = options.get("dataStorageVersion")
     choices = CommitChoices(
         message=options.get("userMetadata"),
         enable_stable_row_ids=base is None and options.flag("stableRowIds", default=True),
@@ -308,6 +310,18 @@ def _plan(
         does = "replaces the table's columns" if replaces_all else "adds new columns to the table"
         error.next_step = " ".join(filter(None, [error.next_step, f"Option {option}=true {does}."]))
         raise error.at(base.location.uri, base.version) from error.__cause__
+
+
+def _ensure_row_ids_stay(base: Snapshot, options: TableOptions) -> None:
+    """Refuse the other kind of row ids than the table was created with."""
+    has = base.manifest.has_stable_row_ids
+    if options.flag("stableRowIds", default=has) != has:
+        raise InvalidRequestError(
+            f"this table has {'' if has else 'no '}stable row ids, which is fixed at its creation",
+            table=base.location.uri,
+            option="stableRowIds",
+            action="Omit stableRowIds, or create a new table.",
+        )
 
 
 def _number(options: TableOptions) -> OnceOnly | None:
