@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError, PlaceNotAllowedError, SchemaMismatchError
@@ -126,8 +127,10 @@ def test_rows_outside_of_replace_where_are_refused(
     spark: SparkSession, table: str, options: dict[str, str]
 ) -> None:
     write = spark.sql("SELECT 2 AS id").write.format("lance").mode("overwrite").options(**options)
-    with pytest.raises(InvalidRequestError, match="do not match replaceWhere"):
+    with pytest.raises(InvalidRequestError, match="do not match the condition of the overwrite"):
         write.option("replaceWhere", "id = 1").save(place(spark, table))
+    with pytest.raises(Exception, match="do not match the condition of the overwrite"):
+        spark.sql("SELECT 2 AS id").writeTo(table).overwrite(f.col("id") == 1)
     assert rows(spark, table) == ALL
 
 
