@@ -128,3 +128,9 @@ def test_a_local_base_is_reached_only_when_it_is_allowed(
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "another kind of store" in " ".join(refused.stderr.split())
     assert run("head", place, *options, "--confine-to", tmp_path).exit_code == 0
+
+
+def test_an_endpoint_that_is_no_url_is_refused(run: Callable[..., Result], place: str) -> None:
+    refused = run("head", place, "-s", "endpoint=nonsense", "-s", "region=r")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "storage option 'aws_endpoint' is not a URL" in " ".join(refused.stderr.split())
