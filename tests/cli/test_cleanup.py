@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from tests.support.full_disk import full_disk
 
 Document = Callable[..., Any]
 Output = Callable[..., str]
@@ -83,3 +85,28 @@ def test_people_see_kinds_and_sizes(output: Output, old: Path) -> None:
     assert "removed  3 versions, 9 files" in shown
     assert "transaction" in shown
     assert "version 2: a tag refers to it" in shown
+
+
+def test_a_full_disk_does_not_keep_a_cleanup_from_making_room(
+    document: Document, old: Path
+) -> None:
+    with full_disk():
+        body = document("cleanup", old, "--retain", 1)
+    assert body["versions_removed"] == [1, 3, 4]
+    assert lance.dataset(old).to_table()["a"].to_pylist() == [4]
+
+
+def test_what_a_killed_writer_left_goes_when_it_is_old(document: Document, old: Path) -> None:
+    left = old / "_versions" / "18446744073709551600.manifest#1"
+    left.write_bytes(b"half")
+    document("cleanup", old)
+    assert left.exists()
+    os.utime(left, (0, 0))
+    assert document("cleanup", old)["files_removed"] == 1
+    assert not left.exists()
+
+
+def test_a_deeply_nested_record_does_not_block_a_cleanup(document: Document, old: Path) -> None:
+    (old / "_cleanup").mkdir()
+    (old / "_cleanup" / "x.json").write_text("[" * 200_000)
+    assert document("cleanup", old, "--retain", 1)["versions_removed"] == [1, 3, 4]

@@ -141,7 +141,13 @@ def test_count(document: Document, sound: Path) -> None:
 def test_check_without_findings(document: Document, sound: Path) -> None:
     body = document("check", sound)
     assert body["findings"] == []
-    assert body["summary"] == {"error": 0, "warning": 0, "info": 0, "versions_checked": 2}
+    assert body["summary"] == {
+        "error": 0,
+        "warning": 0,
+        "info": 0,
+        "versions_checked": 2,
+        "values_checked": False,
+    }
 
 
 def test_check_with_findings(document: Document, table: Path) -> None:

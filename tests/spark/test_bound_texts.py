@@ -95,9 +95,9 @@ def test_rows_that_the_condition_would_not_replace_are_refused(
     cached = spark.read.format("lance").load(place).cache()
     cached.count()
     values = f"TIMESTAMP '2023-11-17 00:00:00' AS ts, 7.0D AS x, {group} AS g"
-    with pytest.raises(InvalidRequestError, match="do not match replaceWhere: g = 1"):
+    with pytest.raises(InvalidRequestError, match="the condition of the overwrite: g = 1"):
         replacing(spark, place, "g = 1", values)
-    with pytest.raises(InvalidRequestError, match="do not match replaceWhere"):
+    with pytest.raises(InvalidRequestError, match="the condition of the overwrite"):
         replacing(spark, f"{place}.new", "g = 1", values)
     cached.unpersist()
     assert lancelake.LanceDataset(place).version == 1

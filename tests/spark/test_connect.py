@@ -56,7 +56,7 @@ def test_the_plain_source_reads_and_writes(tmp_path: Path) -> None:
     assert said[:3] == ["rows 8 10", "sum 90", "changes 10"], done.stderr[-2000:]
     assert said[3] == "replaced 10 26"
     assert "does not accept values of type string" in said[4]
-    assert "do not match replaceWhere" in said[5]
+    assert "do not match the condition of the overwrite" in said[5]
     assert "has no time zone" in said[6]
     assert "Did you mean version?" in said[7]
     assert "version 9 was not found" in said[8]

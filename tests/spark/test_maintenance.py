@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import lancelake
 from lancelake.errors import InvalidRequestError
 from lancelake.spark import LanceTable, error_of
+from tests.support.full_disk import no_room_below
 
 NAME = "lance.keep.t"
 
@@ -100,6 +101,24 @@ def test_old_versions_are_removed(table: LanceTable, warehouse: Path) -> None:
     assert len(opened(warehouse).versions()) == 5
     assert table.vacuum(0).collect()[0].versions_removed == 3
     assert [row["version"] for row in opened(warehouse).versions()] == [2, 5]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_vacuum_makes_room_on_a_full_disk(
+    table: LanceTable, warehouse: Path, nested: bool
+) -> None:
+    root = warehouse / "keep" / "t.lance"
+    if nested:
+        (root / "_cleanup").mkdir()
+        (root / "_cleanup" / "x.json").write_text("[" * 200_000)
+    left = root / "_versions" / "18446744073709551600.manifest#1"
+    left.write_bytes(b"half")
+    os.utime(left, (0, 0))
+    with no_room_below(root):
+        (done,) = table.vacuum(0).collect()
+    assert done.versions_removed == 4
+    assert not left.exists()
+    assert opened(warehouse).count_rows() == 40
 
 
 def test_a_table_is_optimized(table: LanceTable, warehouse: Path) -> None:

@@ -11,11 +11,12 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError, PlaceNotAllowedError, SchemaMismatchError
 from lancelake.format.operations import Update
-from lancelake.spark import LanceTable, register
+from lancelake.spark import LanceTable, error_of, register
 from tests.support.s3_server import S3Server, s3_server
 
 CATALOG = "remote"
@@ -126,8 +127,10 @@ def test_rows_outside_of_replace_where_are_refused(
     spark: SparkSession, table: str, options: dict[str, str]
 ) -> None:
     write = spark.sql("SELECT 2 AS id").write.format("lance").mode("overwrite").options(**options)
-    with pytest.raises(InvalidRequestError, match="do not match replaceWhere"):
+    with pytest.raises(InvalidRequestError, match="do not match the condition of the overwrite"):
         write.option("replaceWhere", "id = 1").save(place(spark, table))
+    with pytest.raises(Exception, match="do not match the condition of the overwrite"):
+        spark.sql("SELECT 2 AS id").writeTo(table).overwrite(f.col("id") == 1)
     assert rows(spark, table) == ALL
 
 
@@ -183,3 +186,10 @@ def test_a_local_base_is_not_read(
     with pytest.raises(PlaceNotAllowedError, match="another kind of store"):
         LanceTable.forPath(spark, uri, **options).delete("a = 1")
     assert len(read.option("confineTo", str(tmp_path)).load(uri).collect()) == 2
+
+
+def test_an_endpoint_that_is_no_url_is_refused(spark: SparkSession, root: str) -> None:
+    options = {"storage.endpoint": "nonsense", "storage.region": "r"}
+    with pytest.raises(Exception, match="is not a URL") as caught:
+        spark.read.format("lance").options(**options).load(f"{root}/t.lance").collect()
+    assert isinstance(error_of(caught.value), InvalidRequestError)

@@ -96,6 +96,6 @@ def test_any_condition_selects_the_rows_to_replace(spark: SparkSession) -> None:
     spark.sql("CREATE TABLE lance.ty.r (id INT, s STRING)")
     spark.sql("INSERT INTO lance.ty.r SELECT id, 'old' FROM range(6)")
     spark.sql(
-        "INSERT INTO lance.ty.r REPLACE WHERE id % 2 = 0 AND upper(s) = 'OLD' VALUES (8, 'n')"
+        "INSERT INTO lance.ty.r REPLACE WHERE id % 2 = 0 AND upper(s) = 'OLD' VALUES (8, 'Old')"
     )
     assert sorted(row.id for row in spark.table("lance.ty.r").collect()) == [1, 3, 5, 8]

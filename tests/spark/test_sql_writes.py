@@ -99,6 +99,32 @@ def test_a_condition_that_only_spark_evaluates_selects_rows(
     assert sorted(row.id for row in spark.table(table).collect()) == sorted([*kept, 2])
 
 
+REPLACEMENTS: dict[str, Callable[[SparkSession, str, str], object]] = {
+    "writeTo": lambda spark, table, condition: (
+        spark.sql("SELECT 3L AS id, 'three' AS name").writeTo(table).overwrite(f.expr(condition))
+    ),
+    "SQL": lambda spark, table, condition: spark.sql(
+        f"INSERT INTO {table} REPLACE WHERE {condition} SELECT 3L, 'three'"
+    ),
+    "option": lambda spark, table, condition: (
+        spark.sql("SELECT 3L AS id, 'three' AS name")
+        .write.mode("overwrite")
+        .option("replaceWhere", condition)
+        .saveAsTable(table)
+    ),
+}
+
+
+@pytest.mark.parametrize("condition", ["id = 2", "sqrt(id) = 1", "nullif(id, 3) > 0"])
+@pytest.mark.parametrize("way", REPLACEMENTS)
+def test_rows_outside_of_the_condition_do_not_replace_rows(
+    spark: SparkSession, table: str, warehouse: Path, way: str, condition: str
+) -> None:
+    with pytest.raises(Exception, match="rows that do not match the condition of the overwrite"):
+        REPLACEMENTS[way](spark, table, condition)
+    assert [row[0] for row in rows(warehouse)] == [0, 1, 2, 3]
+
+
 def test_a_replaced_table_keeps_its_history(spark: SparkSession, table: str) -> None:
     spark.range(3).writeTo(table).tableProperty("team", "x").createOrReplace()
     assert spark.table(table).columns == ["id"]

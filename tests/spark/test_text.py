@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 import lancelake
@@ -29,6 +30,16 @@ def test_a_write_replaces_invalid_bytes_when_asked(spark: SparkSession, tmp_path
     path = tmp_path / "t.lance"
     spark.sql(INVALID).write.format("lance").option("invalidUtf8", "replace").save(str(path))
     assert texts(path) == ["ok", "\ufffd\x00"]
+
+
+def test_a_stream_does_not_write_invalid_bytes(spark: SparkSession, tmp_path: Path) -> None:
+    lancelake.write_dataset(pa.table({"s": ["ok"]}), tmp_path / "source.lance")
+    source = spark.readStream.format("lance").load(str(tmp_path / "source.lance"))
+    sink = source.selectExpr("CAST(X'FF00' AS STRING) AS s").writeStream.format("lance")
+    sink = sink.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = sink.trigger(availableNow=True).start(str(tmp_path / "t.lance"))
+    with pytest.raises(Exception, match="not UTF-8"):
+        query.awaitTermination()
 
 
 def test_a_repair_replaces_invalid_bytes_when_asked(spark: SparkSession, tmp_path: Path) -> None:

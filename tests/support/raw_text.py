@@ -1,4 +1,4 @@
-"""Tables with strings that are not UTF-8, which no writer makes any more."""
+"""Tables with strings that are not UTF-8, which no writer makes; and such strings in memory."""
 
 from __future__ import annotations
 
@@ -24,3 +24,10 @@ def with_text(binary: Path, root: Path, *, types: bytes = b"binary") -> Path:
 def binaries(*values: bytes | None, dtype: pa.DataType | None = None) -> pa.Array:
     """Return values that become strings with the table."""
     return pa.array(values, dtype or pa.binary())
+
+
+def strings(*values: bytes | None, dtype: pa.DataType | None = None) -> pa.Array:
+    """Return values as strings, unchecked."""
+    dtype = dtype or pa.string()
+    binary = pa.array(values, pa.large_binary() if dtype == pa.large_string() else pa.binary())
+    return pa.Array.from_buffers(dtype, len(binary), binary.buffers(), binary.null_count)

@@ -12,7 +12,7 @@ DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 def test_a_folder_of_someone_else_is_not_removed(tmp_path: Path) -> None:
     kept = tmp_path / "precious.txt"
     kept.write_text("mine")
-    command = [sys.executable, str(DEMO), "--uri", str(tmp_path)]
+    command = [sys.executable, str(DEMO), "--uri", str(tmp_path), "--no-spark", "--rows", "100"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert "is not of this demo" in run.stderr

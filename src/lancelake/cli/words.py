@@ -8,6 +8,9 @@ from datetime import datetime
 from lancelake.format.counts import plural as plural  # noqa: PLC0414  # for commands
 from lancelake.format.counts import size as size  # noqa: PLC0414  # for commands
 
+VALUES_UNREAD = "values not read, use --data"
+"""Note of a check that opens no data file."""
+
 _SECOND_MS = 1000
 _MINUTE_MS = 60_000
 _AGES = (

@@ -24,6 +24,7 @@ from lancelake.expr.conform import conform
 from lancelake.expr.json_functions import register_json_functions
 from lancelake.expr.threads import datafusion_threads
 from lancelake.expr.tokens import shown
+from lancelake.format.column_path import join_path
 
 if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
@@ -122,8 +123,16 @@ def _result(
 
 def input_schema(expression: BoundExpression, schema: pa.Schema) -> pa.Schema:
     """Return the schema of an expression's inputs for batches of a schema."""
-    types = [type_at(schema, path) for path in expression.paths] or [pa.null()]
+    types = [_input_type(schema, path) for path in expression.paths] or [pa.null()]
     return pa.schema([(input_name(i), dtype) for i, dtype in enumerate(types)])
+
+
+def _input_type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType:
+    found = type_at(schema, path)
+    if found is None:
+        # The path was resolved, so only a damaged table is left.
+        raise ValueError(f"several columns have the name {join_path(path)}")
+    return found
 
 
 def parse(expression: BoundExpression, schema: pa.Schema) -> Expr:

@@ -13,7 +13,7 @@ from lancelake.data.schema_check import ensure_fits
 from lancelake.data.storable import is_for_newest_readers
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, WriteTask
 from lancelake.engine.port import Engine
-from lancelake.errors import SchemaMismatchError
+from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.expr.predicate import Predicate
 from lancelake.format import file_version
 from lancelake.format.arrow_schema import from_arrow
@@ -35,36 +35,49 @@ from lancelake.table.publish import (
     publish,
     publish_first,
 )
-from lancelake.table.row_steps.find import FoundRows, find_rows
+from lancelake.table.row_steps.find import FoundRows, condition_text, count_rows, find_rows
 from lancelake.table.row_steps.mark_deleted import mark_deleted
+from lancelake.table.row_steps.staged_rows import staged
 from lancelake.table.write import appended_version, widened
 
 
 class RowsToReplace(Protocol):
     """Rows of a table that a write replaces."""
 
+    @property
+    def text(self) -> str:
+        """The condition that selects them."""
+        ...
+
     def find(self, at: Snapshot) -> FoundRows:
         """Return the rows of a version."""
         ...
 
-    def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
-        """Refuse written rows that may not replace them."""
+    def has_others(self, written: Snapshot) -> bool:
+        """Whether some of the rows that were written do not match the condition."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsByFilter:
-    """Rows to replace, by a condition; any rows may replace them."""
+    """Rows to replace, by a condition."""
 
     condition: Predicate | None
     engine: Engine
+
+    @property
+    def text(self) -> str:
+        """The condition in SQL."""
+        return condition_text(self.condition)
 
     def find(self, at: Snapshot) -> FoundRows:
         """Return the rows of a version."""
         return find_rows(at, self.condition, self.engine)
 
-    def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
-        """Accept all rows."""
+    def has_others(self, written: Snapshot) -> bool:
+        """Whether some of the rows that were written do not match the condition."""
+        rows = sum(fragment.physical_rows or 0 for fragment in written.manifest.fragments)
+        return count_rows(self.find(written)) < rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +188,14 @@ def made_by(base: Snapshot, once: OnceOnly | None) -> Snapshot | None:
     return None if once is None else landed(base, once)
 
 
+def unmatched(condition: str) -> InvalidRequestError:
+    """Return the error for data that would not be replaced by the same write again."""
+    return InvalidRequestError(
+        f"the data has rows that do not match the condition of the overwrite: {condition}",
+        action="Write only rows that match the condition, or change the condition.",
+    )
+
+
 def suitable(schema: Schema) -> FileVersion:
     """Return the default file version, or a newer one for columns that the default lacks."""
     has_maps = any(node.logical_type == "map" for node in schema.walk())
@@ -211,7 +232,8 @@ def _stamped(plan: WritePlan, operation: Operation, read_version: int) -> Transa
 def _replace_rows(
     plan: WritePlan, rows: RowsToReplace, base: Snapshot, fragments: tuple[Fragment, ...]
 ) -> Snapshot:
-    rows.ensure_match(base, fragments)
+    if fragments and rows.has_others(staged(base, fragments)):
+        raise unmatched(rows.text).at(base.location.uri, base.version)
 
     def work(version: Snapshot) -> Snapshot:
         found = rows.find(version)

@@ -12,7 +12,7 @@ from lancelake.clock import SystemIds
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.engine.local import LocalEngine
-from lancelake.errors import SchemaMismatchError, UnsupportedError
+from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
 from lancelake.expr.predicate import predicate
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.file_version import FileVersion
@@ -74,8 +74,18 @@ def test_rows_are_appended_or_take_the_place_of_all(base: Snapshot, place: Locat
 def test_rows_that_a_condition_finds_are_replaced(base: Snapshot, place: Location) -> None:
     condition = predicate("i = 2", base.manifest.schema, _rows().schema, ())
     rows = RowsByFilter(condition=condition, engine=LocalEngine())
-    made = _write(base, place, _rows(7, 8), PlanOptions(overwrites=True, replaces=rows))
-    assert _values(made) == [1, 7, 8]
+    made = _write(base, place, _rows(2, 2), PlanOptions(overwrites=True, replaces=rows))
+    assert _values(made) == [1, 2, 2]
+
+
+def test_rows_that_the_condition_does_not_find_replace_none(
+    base: Snapshot, place: Location
+) -> None:
+    condition = predicate("i = 2", base.manifest.schema, _rows().schema, ())
+    rows = RowsByFilter(condition=condition, engine=LocalEngine())
+    with pytest.raises(InvalidRequestError, match="the condition of the overwrite: i = 2"):
+        _write(base, place, _rows(2, 3), PlanOptions(overwrites=True, replaces=rows))
+    assert _values(lancelake.dataset(place.uri)._snapshot) == [1, 2]
 
 
 def test_a_numbered_write_lands_once(base: Snapshot, place: Location) -> None:

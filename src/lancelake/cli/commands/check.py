@@ -49,14 +49,14 @@ def check_command(
         found = list(findings)
         counts.update(finding.severity for finding in found)
         totals = {severity.value: counts[severity] for severity in Severity}
-        summary = {**totals, "versions_checked": watch.versions}
+        summary = {**totals, "versions_checked": watch.versions, "values_checked": data}
         print_json({"uri": place.uri, "findings": document(found), "summary": summary})
     else:
         console = stdout()
         for finding in watch.over(findings):
             counts[finding.severity] += 1
             _print(console, finding)
-        console.print(_summary(counts, watch.versions))
+        console.print(_summary(counts, watch.versions, data=data))
     if counts[Severity.ERROR]:
         raise typer.Exit(CorruptTableError.exit_code)
 
@@ -106,8 +106,9 @@ def _print(console: Console, finding: Finding) -> None:
     console.print()
 
 
-def _summary(counts: Counter[Severity], versions: int) -> Text:
+def _summary(counts: Counter[Severity], versions: int, *, data: bool) -> Text:
     looked = f"{words.plural(versions, 'version')} checked"
+    looked += "" if data else f"; {words.VALUES_UNREAD}"
     if not counts:
         return Text.assemble(("no problems found", "bold green"), (f"  {looked}", "dim"))
     parts = [words.plural(counts[s], _NAMES[s]) for s in Severity if counts[s]]

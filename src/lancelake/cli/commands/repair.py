@@ -118,7 +118,7 @@ def repair_command(
     if output is OutputFormat.JSON:
         print_json(_document(planned, done))
     else:
-        _print(stdout(), planned, done)
+        _print(stdout(), planned, done, asked)
     left = planned.left if done is None else done.since.left
     if any(each.finding.severity is Severity.ERROR for each in left):
         raise typer.Exit(CorruptTableError.exit_code)
@@ -172,7 +172,9 @@ def _document(planned: RepairPlan, done: Repaired | None) -> dict[str, Any]:  # 
     }
 
 
-def _print(console: Console, planned: RepairPlan, done: Repaired | None) -> None:
+def _print(
+    console: Console, planned: RepairPlan, done: Repaired | None, asked: RepairOptions
+) -> None:
     verb, style = ("would be repaired", "yellow") if done is None else ("repaired", "green")
     for branch, what in (planned if done is None else done.done).steps():
         where = f"  branch {branch}" if branch else ""
@@ -185,13 +187,15 @@ def _print(console: Console, planned: RepairPlan, done: Repaired | None) -> None
         if each.finding.path:
             console.print(Text(f"  {words.printable(each.finding.path)}", style="cyan"))
         console.print(Text(f"  {words.printable(each.advice)}", style="dim"))
-    console.print(_summary(planned, done, len(left)))
+    console.print(_summary(planned, done, asked, len(left)))
 
 
-def _summary(planned: RepairPlan, done: Repaired | None, left: int) -> Text:
+def _summary(planned: RepairPlan, done: Repaired | None, asked: RepairOptions, left: int) -> Text:
     if not planned.has_work:
         if not left:
-            return Text("no problems found, nothing to repair", style="bold green")
+            unread = "" if asked.reads_data else f"  {words.VALUES_UNREAD}"
+            found = ("no problems found, nothing to repair", "bold green")
+            return Text.assemble(found, (unread, "dim"))
         return Text("nothing can be repaired without further options", style="bold red")
     if done is None:
         return Text("nothing was changed: use --apply to repair", style="bold")

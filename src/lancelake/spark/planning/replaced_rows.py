@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import Column
 from pyspark.sql import functions as f
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.row_meta import MetaColumn
 from lancelake.format.column_path import quoted_name
-from lancelake.format.fragment import Fragment
 from lancelake.spark.jvm.catalyst import (
     attribute_id,
     column,
@@ -20,8 +20,8 @@ from lancelake.spark.jvm.catalyst import (
     running_command,
 )
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.reading.target_frame import target_frame
-from lancelake.spark.reading.text_conditions import rows_of
+from lancelake.spark.reading.target_frame import staged_frame, target_frame
+from lancelake.spark.reading.text_conditions import others, rows_of
 from lancelake.table.row_steps.find import FoundRows
 
 _ADDRESS = MetaColumn.ROW_ADDRESS.value
@@ -29,7 +29,7 @@ _ADDRESS = MetaColumn.ROW_ADDRESS.value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsByExpression:
-    """Rows to replace, by a resolved expression; any rows may replace them."""
+    """Rows to replace, by a resolved expression."""
 
     gateway: Gateway
     expression: Any
@@ -46,16 +46,29 @@ class RowsByExpression:
         attributes = {a.name(): a for a in output if attribute_id(a) in named}
         return RowsByExpression(gateway=gateway, expression=condition, attributes=attributes)
 
+    @property
+    def text(self) -> str:
+        """The condition in SQL."""
+        return str(self.expression.sql())
+
     def find(self, at: Snapshot) -> FoundRows:
         """Return the rows of a version."""
-        gateway = self.gateway
-        rows = target_frame(gateway.spark, at, list(self.attributes), [_ADDRESS])
-        bound = [
-            known_as(gateway, f.col(quoted_name(name)), attribute, name)
+        rows = target_frame(self.gateway.spark, at, list(self.attributes), [_ADDRESS])
+        chosen = rows.select(*self._bound(), f.col(_ADDRESS))
+        return rows_of(chosen.where(self._condition), at)
+
+    def has_others(self, written: Snapshot) -> bool:
+        """Whether some of the rows that were written do not match the condition."""
+        rows = staged_frame(self.gateway.spark, written, list(self.attributes))
+        return not others(rows.select(*self._bound()), self._condition).isEmpty()
+
+    @property
+    def _condition(self) -> Column:
+        return column(self.gateway, self.expression)
+
+    def _bound(self) -> list[Column]:
+        """Return the columns with the identities that the expression refers to."""
+        return [
+            known_as(self.gateway, f.col(quoted_name(name)), attribute, name)
             for name, attribute in self.attributes.items()
         ]
-        chosen = rows.select(*bound, f.col(_ADDRESS)).where(column(gateway, self.expression))
-        return rows_of(chosen, at)
-
-    def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
-        """Accept all rows."""

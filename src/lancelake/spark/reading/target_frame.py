@@ -14,7 +14,6 @@ from pyspark.sql import types as t
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.row_meta import MetaColumn
 from lancelake.format.column_path import quoted_name
-from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.scan.split import SplitLimits
 from lancelake.spark.jobs.engine import SparkEngine
@@ -28,7 +27,6 @@ from lancelake.spark.reading.fragments_table import (
 )
 from lancelake.spark.reading.partition import encode, read_bytes
 from lancelake.spark.reading.read_plan import PlannedRead, ReadRequest
-from lancelake.spark.reading.staged_rows import staged
 from lancelake.spark.reading.version_table import VersionTable
 from lancelake.spark.types import spark_schema
 from lancelake.spark.worker.on_executors import portable
@@ -50,11 +48,9 @@ def target_frame(
     return _columns(spark, snapshot, columns, metas, kind)
 
 
-def staged_frame(
-    spark: SparkSession, base: Snapshot, fragments: Sequence[Fragment], columns: Sequence[str]
-) -> DataFrame:
+def staged_frame(spark: SparkSession, written: Snapshot, columns: Sequence[str]) -> DataFrame:
     """Return columns of rows that were written for a version but are not committed."""
-    return _columns(spark, staged(base, fragments), columns, (), StagedRowsTable)
+    return _columns(spark, written, columns, (), StagedRowsTable)
 
 
 def _columns(

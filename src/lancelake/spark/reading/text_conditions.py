@@ -14,8 +14,7 @@ from pyspark.sql import functions as f
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.row_meta import MetaColumn
-from lancelake.errors import InvalidExpressionError, InvalidRequestError
-from lancelake.format.fragment import Fragment
+from lancelake.errors import InvalidExpressionError
 from lancelake.format.ids import FragmentId
 from lancelake.format.row_address import by_fragment
 from lancelake.spark.jobs.partition_job import on_partitions
@@ -61,25 +60,19 @@ def fragments_where(spark: SparkSession, at: Snapshot, condition: str) -> frozen
     return frozenset(FragmentId(row[0]) for row in rows)
 
 
-def ensure_all_match(
-    spark: SparkSession, base: Snapshot, fragments: Sequence[Fragment], condition: str
-) -> None:
-    """Refuse uncommitted rows that do not match a condition."""
-    if not fragments:
-        return
+def has_rows_without(spark: SparkSession, written: Snapshot, condition: str) -> bool:
+    """Whether uncommitted rows include some that do not match a condition."""
 
-    def others(columns: Sequence[str]) -> DataFrame:
-        return staged_frame(spark, base, fragments, columns).where(~_holds(condition))
+    def rows(columns: Sequence[str]) -> DataFrame:
+        return others(staged_frame(spark, written, columns), f.expr(condition))
 
-    rows = _bound(spark, base, condition, others).limit(1).select(f.lit(1))
-    if not rows.isEmpty():
-        raise _unmatched(condition).at(base.location.uri, base.version)
+    return not _bound(spark, written, condition, rows).select(f.lit(1)).isEmpty()
 
 
-def ensure_frame_matches(frame: DataFrame, condition: str) -> None:
-    """Refuse rows of a new table that do not match a condition."""
-    if not frame.where(~_holds(condition)).isEmpty():
-        raise _unmatched(condition)
+def others(frame: DataFrame, condition: Column) -> DataFrame:
+    """Return the rows that do not match a condition."""
+    # A null condition is not a match.
+    return frame.where(~f.coalesce(condition, f.lit(False)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +87,6 @@ class CollectRows:
             for fragment, rows in by_fragment(addresses).items():
                 found[fragment] = found.get(fragment, BitMap()) | rows
         return {fragment: bytes(rows.serialize()) for fragment, rows in found.items()}
-
-
-def _holds(condition: str) -> Column:
-    # A null condition is not a match.
-    return f.coalesce(f.expr(condition), f.lit(False))
-
-
-def _unmatched(condition: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"the data has rows that do not match replaceWhere: {condition}",
-        option="replaceWhere",
-        action="Write only rows that match the condition, or change the condition.",
-    )
 
 
 def _bound(

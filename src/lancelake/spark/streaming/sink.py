@@ -26,7 +26,6 @@ from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
 from lancelake.spark.jobs.retry_limits import PATIENCE
 from lancelake.spark.options.table_options import WRITE_OPTIONS, TableOptions, parse
-from lancelake.spark.reading.staged_rows import staged
 from lancelake.spark.worker.fragment_messages import sealed_fragments, unsealed_fragments
 from lancelake.spark.worker.on_executors import Portable
 from lancelake.spark.writing.frame_writer import written
@@ -53,6 +52,7 @@ from lancelake.table.merge.run import prepare, with_changes
 from lancelake.table.merge.source import kept
 from lancelake.table.planned_write import WritePlan, commit_write
 from lancelake.table.publish import publish
+from lancelake.table.row_steps.staged_rows import staged
 
 SINK_OPTIONS = (
     *WRITE_OPTIONS,

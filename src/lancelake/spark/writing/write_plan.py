@@ -8,6 +8,7 @@ from enum import Enum
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
@@ -22,7 +23,6 @@ from lancelake.errors import (
     UnsupportedError,
 )
 from lancelake.format import file_version
-from lancelake.format.fragment import Fragment
 from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.jobs.retry_limits import PATIENCE
 from lancelake.spark.options.table_options import (
@@ -31,11 +31,7 @@ from lancelake.spark.options.table_options import (
     ensure_known,
     parse,
 )
-from lancelake.spark.reading.text_conditions import (
-    ensure_all_match,
-    ensure_frame_matches,
-    rows_where,
-)
+from lancelake.spark.reading.text_conditions import has_rows_without, others, rows_where
 from lancelake.spark.types import arrow_schema, stored_schema
 from lancelake.spark.writing.column_names import ensure_distinct, matched_names
 from lancelake.spark.writing.fitted_rows import (
@@ -63,6 +59,7 @@ from lancelake.table.planned_write import (
     commit_write,
     made_by,
     plan_rows,
+    unmatched,
 )
 from lancelake.table.publish import CommitChoices
 from lancelake.table.row_steps.find import FoundRows
@@ -98,9 +95,9 @@ class RowsByCondition:
         """Return the rows of a version."""
         return rows_where(self.spark, at, self.text)
 
-    def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
-        """Refuse rows that do not match the same condition."""
-        ensure_all_match(self.spark, base, fragments, self.text)
+    def has_others(self, written: Snapshot) -> bool:
+        """Whether some of the rows that were written do not match the condition."""
+        return has_rows_without(self.spark, written, self.text)
 
 
 def plan_write(
@@ -215,8 +212,8 @@ def write_options(frame: DataFrame, options: Mapping[str, str], mode: str) -> Sn
         if parsed.flag("mergeSchema", default=False):
             base = with_members(base, frame)
         frame = fitted(frame, base)
-    if base is None and isinstance(replaces, RowsByCondition):
-        ensure_frame_matches(frame, replaces.text)
+    if base is None and replaces is not None:
+        _ensure_match(frame, replaces.text)
     return write_planned(frame, plan_onto(base, parsed, frame.schema, wanted, replaces))
 
 
@@ -232,6 +229,12 @@ def _upsert(
     ensure_known(options.rest, ("branch", "txnAppId", "txnVersion", *UPSERT_OPTIONS), uri)
     unit = once_unit(options.get("txnAppId"), options.whole("txnVersion"))
     upsert_frame(frame, base, unit, upsert)
+
+
+def _ensure_match(frame: DataFrame, condition: str) -> None:
+    """Refuse rows of a new table that do not match the condition of the overwrite."""
+    if not others(frame, f.expr(condition)).isEmpty():
+        raise unmatched(condition)
 
 
 def with_members(base: Snapshot, frame: DataFrame) -> Snapshot:

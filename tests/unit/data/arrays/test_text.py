@@ -11,14 +11,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import InvalidExpressionError, SchemaMismatchError
 from lancelake.pylance.fragment import LanceFragment
-
-
-def strings(*values: bytes | None, dtype: pa.DataType | None = None) -> pa.Array:
-    """Return values as strings, unchecked."""
-    dtype = dtype or pa.string()
-    binary = pa.array(values, pa.large_binary() if dtype == pa.large_string() else pa.binary())
-    return pa.Array.from_buffers(dtype, len(binary), binary.buffers(), binary.null_count)
-
+from tests.support.raw_text import strings
 
 BAD = strings(b"ok", b"\xff\x00", None, b"a\xc3")
 LARGE = strings(b"ok", b"\xff", dtype=pa.large_string())

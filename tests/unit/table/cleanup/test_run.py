@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import itertools
 import os
 import pickle
-import resource
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -30,6 +28,7 @@ from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
 from lancelake.table.reachable.file_kinds import FileKind
 from lancelake.table.reachable.version_lines import KnownRefs
+from tests.support.full_disk import full_disk
 from tests.support.open_files import open_files, open_removed_files
 from tests.support.table_surgery import edit_manifest, manifest_path
 
@@ -266,17 +265,6 @@ def test_a_disk_is_asked_by_one_thread(root: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cleaning, "LocalEngine", noted)
     clean(root)
     assert engines == [1]
-
-
-@contextlib.contextmanager
-def full_disk() -> Iterator[None]:
-    """Let every write of a file fail, as on a disk without room."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_full_disk_does_not_keep_a_cleanup_from_making_room(root: Path) -> None:

@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.errors import InvalidRequestError, WriterFencedError
+from lancelake.errors import InvalidRequestError, SchemaMismatchError, WriterFencedError
 from tests.support.memwal_tables import by_key, rows, with_wal
+from tests.support.raw_text import strings
 
 
 def test_writes_are_seen_at_once_and_after_the_merge(tmp_path: Path) -> None:
@@ -94,3 +95,11 @@ def test_a_dropped_mem_wal_leaves_the_merged_rows(tmp_path: Path) -> None:
     assert sorted(ds.to_table()["id"].to_pylist()) == [1, 2]
     ds.wal.initialize(unsharded=True)
     assert sorted(ds.wal.to_table()["id"].to_pylist()) == [1, 2]
+
+
+def test_no_put_brings_invalid_text_in(tmp_path: Path) -> None:
+    ds = with_wal(tmp_path / "t", (1, "old"))
+    new = pa.table([pa.array([2, 3]), strings(b"ok", b"\xff")], names=ds.schema.names)
+    with ds.wal.writer() as w, pytest.raises(SchemaMismatchError, match="not UTF-8"):
+        w.put(new)
+    assert by_key(ds.wal.to_table()) == {1: "old"}
