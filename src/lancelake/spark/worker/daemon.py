@@ -11,6 +11,7 @@ import functools
 import gc
 import importlib
 import os
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -39,7 +40,7 @@ def main() -> None:
     # them took longer than most tasks.
     gc.freeze()
     keep_files_with_spark(os.environ)
-    daemon.worker = quiet(daemon.worker)  # type: ignore[assignment]
+    daemon.worker = freezing(quiet(daemon.worker))  # type: ignore[assignment]
     daemon.manager()
 
 
@@ -62,6 +63,26 @@ def quiet(worker: Worker) -> Worker:
             return worker(sock, authenticated)
         except (BrokenPipeError, ConnectionResetError):
             return 1
+
+    return run
+
+
+def freezing(worker: Worker) -> Worker:
+    """Return a worker that excludes the modules which a task loaded from garbage collection.
+
+    Those of the codec start threads and cannot be preloaded.
+    """
+    known = len(sys.modules)
+
+    @functools.wraps(worker)
+    def run(sock: socket, authenticated: bool) -> int:
+        nonlocal known
+        code = worker(sock, authenticated)
+        if len(sys.modules) > known:
+            known = len(sys.modules)
+            gc.collect()
+            gc.freeze()
+        return code
 
     return run
 

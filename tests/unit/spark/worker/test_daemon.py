@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from lancelake.data.codec import spool
-from lancelake.spark.worker.daemon import keep_files_with_spark, quiet
+from lancelake.spark.worker.daemon import freezing, keep_files_with_spark, quiet
 
 SOCKET: Any = None
 
@@ -31,6 +35,32 @@ def test_another_failure_of_a_worker_is_reported() -> None:
 
 def test_the_code_of_a_worker_is_kept() -> None:
     assert quiet(lambda sock, authenticated: 3)(SOCKET, True) == 3
+
+
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    """Let this process collect everything again."""
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("thawed")
+def test_modules_that_a_task_loads_are_excluded_from_collection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def worker(sock: object, authenticated: bool) -> int:
+        monkeypatch.setitem(sys.modules, "loaded_by_a_task", ModuleType("loaded_by_a_task"))
+        return 3
+
+    assert freezing(worker)(SOCKET, True) == 3
+    assert gc.get_freeze_count() > 0
+
+
+@pytest.mark.usefixtures("thawed")
+def test_tasks_that_load_nothing_leave_their_objects_to_collection() -> None:
+    assert freezing(lambda sock, authenticated: 0)(SOCKET, True) == 0
+    assert gc.get_freeze_count() == 0
 
 
 @pytest.fixture
