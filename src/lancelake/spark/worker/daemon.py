@@ -7,6 +7,7 @@ query stops reading early. No module loaded here starts threads, which a fork wo
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import gc
 import importlib
@@ -26,6 +27,9 @@ _LOADED = (
     "lancelake.spark.reading.partition",
     "lancelake.spark.writing.task_writer",
 )
+# Number of the setting in malloc.h of glibc, and its value.
+_ARENA_MAX = -8
+_ARENAS = 2
 
 Worker = Callable[[socket, bool], int]
 
@@ -40,6 +44,7 @@ def main() -> None:
     # them took longer than most tasks.
     gc.freeze()
     keep_files_with_spark(os.environ)
+    share_arenas(os.environ)
     daemon.worker = freezing(quiet(daemon.worker))  # type: ignore[assignment]
     daemon.manager()
 
@@ -49,6 +54,21 @@ def keep_files_with_spark(environment: Mapping[str, str]) -> None:
     folder = environment.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
     if folder and Path(folder).is_dir():
         spool.use_parent(Path(folder))
+
+
+def share_arenas(environment: Mapping[str, str]) -> bool:
+    """Let the threads of a worker share a few heaps of glibc; return whether they do.
+
+    By default there are eight for each core, and none returns its free memory: sorting took a
+    third more. A limit in the environment stays.
+    """
+    if "MALLOC_ARENA_MAX" in environment:
+        return False
+    try:
+        return bool(ctypes.CDLL(None).mallopt(_ARENA_MAX, _ARENAS))
+    except (OSError, AttributeError):
+        # Another C library.
+        return False
 
 
 def quiet(worker: Worker) -> Worker:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import platform
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 from lancelake.data.codec import spool
-from lancelake.spark.worker.daemon import freezing, keep_files_with_spark, quiet
+from lancelake.spark.worker.daemon import freezing, keep_files_with_spark, quiet, share_arenas
 
 SOCKET: Any = None
 
@@ -80,3 +82,35 @@ def test_without_a_folder_of_spark_the_default_is_used(tmp_path: Path) -> None:
     keep_files_with_spark({"SPARK_LOCAL_DIRS": str(tmp_path / "missing")})
     keep_files_with_spark({})
     assert spool.fresh_path().parent.is_dir()
+
+
+def test_a_limit_of_heaps_that_the_user_set_stays() -> None:
+    assert not share_arenas({"MALLOC_ARENA_MAX": "8"})
+
+
+_HEAPS = """
+import ctypes, threading
+from lancelake.spark.worker.daemon import share_arenas
+assert share_arenas({})
+library = ctypes.CDLL(None)
+library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+ready = threading.Barrier(12)
+found = []
+def take():
+    ready.wait()
+    # Blocks of other heaps than the first are in regions of 64 MB of their own.
+    found.append(library.malloc(1000) >> 26)
+    ready.wait()
+threads = [threading.Thread(target=take) for _ in range(12)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(set(found)))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has several heaps")
+def test_threads_of_a_worker_share_two_heaps() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _HEAPS], check=True, capture_output=True, text=True
+    )
+    assert int(done.stdout) <= 2
