@@ -39,8 +39,8 @@ def batch_tasks(search: BatchSearch, parallelism: int) -> Sequence[BatchSearchTa
     An exact search is split by fragments: each task reads its vectors once for all queries. A
     search by an index is split by partitions: each is opened by one task, for all queries that
     search it. What such partial tasks find is merged by `merged`. Where the partitions of a query
-    depend on what is found in others, a search is split by queries, so that each task searches as
-    a single process would.
+    depend on what is found in others, or the index is small beside the number of queries, a search
+    is split by queries, so that each task searches as a single process would.
     """
     snapshot, nearest = search.snapshot, search.nearest
     column = ensure_batch(search)

@@ -34,6 +34,12 @@ from lancelake.scan.vector_search.target import resolve_target
 Pairs = tuple[PartitionQueries, ...]
 """Partitions of a segment, and the queries that search each."""
 
+Chosen = npt.NDArray[np.int64]
+"""The partitions of a segment that each query searches."""
+
+# A row of an index is read in less time than so many distances are computed.
+_DISTANCES_PER_READ = 100
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTask:
@@ -109,29 +115,32 @@ def split_by_partitions(search: BatchSearch, parallelism: int) -> PartitionSplit
     """Split a search so that each partition is opened by one task.
 
     None if the partitions of a query depend on what is found in others: if those that are
-    searched at first may have too few rows.
+    searched at first may have too few rows. None also if reading the whole index in every task
+    costs little beside the distances: tasks of queries need no merge.
     """
     snapshot, nearest = search.snapshot, search.nearest
     target = resolve_target(snapshot, nearest)
     index = searched_index(snapshot, target, nearest, only_indexed=search.fast_search)
     if index is None:
         return None
-    shares: list[list[Pairs]] = []
-    for source in index.sources:
-        chosen = _chosen(search, source)
-        if chosen is None:
-            return None
-        shares.append(_shares(source, chosen, parallelism))
+    uncovered = () if search.fast_search else _fragments_of(snapshot, index, are_covered=False)
+    chosen = [each for source in index.sources if (each := _chosen(search, source)) is not None]
+    if len(chosen) < len(index.sources):
+        return None
+    if not uncovered and _is_read_soon(index, chosen, parallelism):
+        return None
+    pairs = zip(index.sources, chosen, strict=True)
+    shares = [_shares(source, each, parallelism) for source, each in pairs]
     tasks = (PartitionTask(search=search, segments=each) for each in zip(*shares, strict=True))
     return PartitionSplit(
         tasks=tuple(task for task in tasks if any(task.segments)),
         covered=_fragments_of(snapshot, index, are_covered=True),
-        uncovered=() if search.fast_search else _fragments_of(snapshot, index, are_covered=False),
+        uncovered=uncovered,
         exact=replace(nearest, use_index=False, metric=index.metric),
     )
 
 
-def _chosen(search: BatchSearch, source: VectorSource) -> npt.NDArray[np.int64] | None:
+def _chosen(search: BatchSearch, source: VectorSource) -> Chosen | None:
     """Return the partitions that each query searches; None if that is known only later."""
     snapshot, nearest, segment = search.snapshot, search.nearest, source.segment
     probes = probes_of(nearest, len(segment.model.partitions))
@@ -152,7 +161,16 @@ def _chosen(search: BatchSearch, source: VectorSource) -> npt.NDArray[np.int64] 
     return chosen if is_whole and least >= candidate_count(nearest) else None
 
 
-def _shares(source: VectorSource, chosen: npt.NDArray[np.int64], count: int) -> list[Pairs]:
+def _is_read_soon(index: SearchedIndex, chosen: Sequence[Chosen], tasks: int) -> bool:
+    """Whether tasks read all rows of an index in less time than the distances take."""
+    counts = [np.array(source.segment.model.rows.counts) for source in index.sources]
+    rows = sum(int(each.sum()) for each in counts)
+    pairs = zip(counts, chosen, strict=True)
+    distances = sum(int(each[searched].sum()) for each, searched in pairs)
+    return rows * tasks * _DISTANCES_PER_READ <= distances
+
+
+def _shares(source: VectorSource, chosen: Chosen, count: int) -> list[Pairs]:
     """Distribute partitions, in their order, to shares of about the same number of distances."""
     numbers, flat = np.unique(chosen, return_inverse=True)
     order = np.argsort(flat.reshape(-1), kind="stable")

@@ -68,11 +68,12 @@ def batch_frame(
     parallelism = SparkEngine(spark).parallelism
     tasks = batch_tasks(search, parallelism)
     run = _SearchTasks(wire.dumps(tasks))
-    found = spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(portable(run), _FOUND)
-    are_partial = any(task.is_partial for task in tasks)
-    if are_partial:
-        found = found.repartition(parallelism, QUERY_INDEX).sortWithinPartitions(QUERY_INDEX)
-    return found.mapInArrow(portable(_FetchColumns(output, are_partial)), whole)
+    numbers = spark.range(0, len(tasks), 1, max(1, len(tasks)))
+    if not any(task.is_partial for task in tasks):
+        return numbers.mapInArrow(portable(_SearchAndFetch(run, _FetchColumns(output))), whole)
+    found = numbers.mapInArrow(portable(run), _FOUND)
+    found = found.repartition(parallelism, QUERY_INDEX).sortWithinPartitions(QUERY_INDEX)
+    return found.mapInArrow(portable(_MergeAndFetch(_FetchColumns(output.merging))), whole)
 
 
 def join_frame(
@@ -114,6 +115,15 @@ class _Output:
         return _Output(search=search, schema=arrow, view=view)
 
     @property
+    def merging(self) -> _Output:
+        """What merges of partial results need: the vectors only to refine distances."""
+        nearest = self.search.nearest
+        if nearest.refine_factor is not None:
+            return self
+        without = replace(nearest, queries=nearest.queries[:0])
+        return replace(self, search=replace(self.search, nearest=without))
+
+    @property
     def request(self) -> ScanRequest:
         """Request for the stored columns, and for the row id if it is among them."""
         names = [name for name in self.schema.names if name != DISTANCE]
@@ -146,14 +156,11 @@ class _SearchTasks:
 
 @dataclass(frozen=True, slots=True)
 class _FetchColumns:
-    """Reads the columns of the rows of the result; those of partial tasks are merged first."""
+    """Reads the columns of the rows of the result."""
 
     output: _Output
-    are_partial: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        if self.are_partial:
-            batches = merged_in_order(self.output.search, batches)
         for batch in batches:
             for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
                 yield self._fetched(batch.slice(start, _ROWS_AT_ONCE))
@@ -163,6 +170,27 @@ class _FetchColumns:
         rows = rows_at(self.output.search.snapshot, addresses, self.output.request)
         rows = rows.append_column(DISTANCE, batch.column(DISTANCE))
         return _beside(batch.select([QUERY_INDEX]), rows, self.output.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _SearchAndFetch:
+    """Runs tasks whose rows are those of the result."""
+
+    search: _SearchTasks
+    fetch: _FetchColumns
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.fetch(self.search(batches))
+
+
+@dataclass(frozen=True, slots=True)
+class _MergeAndFetch:
+    """Merges the rows that partial tasks found, ordered by their queries."""
+
+    fetch: _FetchColumns
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.fetch(merged_in_order(self.fetch.output.search, batches))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +160,21 @@ def test_searches_that_go_on_by_what_they_find_are_not_split(
     search = search_of(table(tmp_path), **options)
     assert split_by_partitions(search, 2) is None
     assert not any(task.is_partial for task in batch_tasks(search, 2))
+
+
+def test_many_queries_of_a_small_index_are_split_without_a_merge(tmp_path: Path) -> None:
+    search = search_of(table(tmp_path))
+    queries = np.tile(QUERIES, (80, 1))
+    many = replace(search, nearest=replace(search.nearest, queries=queries))
+    tasks = batch_tasks(many, 2)
+    assert [task.is_partial for task in tasks] == [False, False]
+    assert found(many, 2) == expected(many)
+
+
+def test_rows_outside_the_index_are_read_by_one_task(tmp_path: Path) -> None:
+    snapshot = table(tmp_path)
+    lancelake.write_dataset(rows(MATRIX[300:]), snapshot.location.uri, mode="append")
+    search = search_of(open_source(snapshot.location.uri))
+    queries = np.tile(QUERIES, (80, 1))
+    many = replace(search, nearest=replace(search.nearest, queries=queries))
+    assert all(task.is_partial for task in batch_tasks(many, 2))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import platform
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +16,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.data.codec import spool
-from lancelake.spark.worker.daemon import keep_files_with_spark, quiet
+from lancelake.spark.worker.daemon import freezing, keep_files_with_spark, quiet, share_arenas
 
 SOCKET: Any = None
 # Reads a table in a child, as a worker does, and prints the packages that the child imported.
@@ -61,6 +65,32 @@ def test_the_code_of_a_worker_is_kept() -> None:
 
 
 @pytest.fixture
+def thawed() -> Iterator[None]:
+    """Let this process collect everything again."""
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("thawed")
+def test_modules_that_a_task_loads_are_excluded_from_collection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def worker(sock: object, authenticated: bool) -> int:
+        monkeypatch.setitem(sys.modules, "loaded_by_a_task", ModuleType("loaded_by_a_task"))
+        return 3
+
+    assert freezing(worker)(SOCKET, True) == 3
+    assert gc.get_freeze_count() > 0
+
+
+@pytest.mark.usefixtures("thawed")
+def test_tasks_that_load_nothing_leave_their_objects_to_collection() -> None:
+    assert freezing(lambda sock, authenticated: 0)(SOCKET, True) == 0
+    assert gc.get_freeze_count() == 0
+
+
+@pytest.fixture
 def fresh_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process create its temporary folder again."""
     monkeypatch.setattr(spool, "_folder", spool._Folder())
@@ -77,3 +107,35 @@ def test_without_a_folder_of_spark_the_default_is_used(tmp_path: Path) -> None:
     keep_files_with_spark({"SPARK_LOCAL_DIRS": str(tmp_path / "missing")})
     keep_files_with_spark({})
     assert spool.fresh_path().parent.is_dir()
+
+
+def test_a_limit_of_heaps_that_the_user_set_stays() -> None:
+    assert not share_arenas({"MALLOC_ARENA_MAX": "8"})
+
+
+_HEAPS = """
+import ctypes, threading
+from lancelake.spark.worker.daemon import share_arenas
+assert share_arenas({})
+library = ctypes.CDLL(None)
+library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+ready = threading.Barrier(12)
+found = []
+def take():
+    ready.wait()
+    # Blocks of other heaps than the first are in regions of 64 MB of their own.
+    found.append(library.malloc(1000) >> 26)
+    ready.wait()
+threads = [threading.Thread(target=take) for _ in range(12)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(set(found)))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has several heaps")
+def test_threads_of_a_worker_share_two_heaps() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _HEAPS], check=True, capture_output=True, text=True
+    )
+    assert int(done.stdout) <= 2
