@@ -47,7 +47,7 @@ def test_a_kind_is_found_by_its_details(type_url: str, name: str) -> None:
         entry("/lance.table.BTreeIndexDetails", 2),
         entry("/lance.table.BitmapIndexDetails", 1),
         entry("/lance.table.LabelListIndexDetails", 2),
-        entry("/lance.table.InvertedIndexDetails", 3),
+        entry("/lance.table.InvertedIndexDetails", 4),
         entry("/lance.table.InvertedIndexDetails", 2, b"\x0a\x03icu"),
     ],
 )

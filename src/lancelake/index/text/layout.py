@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
 from lancelake.errors import CorruptTableError, UnsupportedError
-from lancelake.index.text.parameters import BLOCK_DOCS, TextParameters
+from lancelake.index.text.parameters import BLOCK_DOCS, BLOCK_SIZES, TextParameters
 from lancelake.index.text.positions import SharedCodec
 from lancelake.index.text.postings import FIXED_TAIL
 
@@ -58,6 +58,13 @@ class TextLayout:
     token_format: str
     tail: str
     shared_positions: SharedCodec | None
+    block_docs: int
+    """Documents per block of a posting list."""
+
+    @property
+    def has_rounded_lengths(self) -> bool:
+        """Whether scores round the lengths of documents: with blocks of other sizes than 128."""
+        return self.block_docs != BLOCK_DOCS
 
 
 def read_layout(folder: SegmentFolder, name: str = METADATA_FILE) -> TextLayout:
@@ -66,7 +73,7 @@ def read_layout(folder: SegmentFolder, name: str = METADATA_FILE) -> TextLayout:
     file: IndexFileReader = folder.open(name)
     found = file.metadata
     size = found.get(_BLOCK_SIZE, str(BLOCK_DOCS))
-    if size != str(BLOCK_DOCS):
+    if size not in map(str, BLOCK_SIZES):
         raise UnsupportedError(
             f"text indices with posting blocks of {size} documents are not supported", path=path
         )
@@ -90,6 +97,7 @@ def read_layout(folder: SegmentFolder, name: str = METADATA_FILE) -> TextLayout:
         token_format=tokens,
         tail=found.get(TAIL_CODEC, FIXED_TAIL),
         shared_positions=shared,
+        block_docs=int(size),
     )
 
 

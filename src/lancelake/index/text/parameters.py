@@ -18,7 +18,9 @@ from lancelake.suggest import suggestion
 KIND = "INVERTED"
 TYPE_URL = "/lance.table.InvertedIndexDetails"
 BLOCK_DOCS = 128
-"""Documents per block of a posting list."""
+"""Documents per block of a posting list that is written."""
+BLOCK_SIZES = (BLOCK_DOCS, 256)
+"""Documents per block of posting lists that are read."""
 
 NGRAM = "ngram"
 BASE_TOKENIZERS = ("simple", "whitespace", "raw", NGRAM)
@@ -177,7 +179,7 @@ def is_supported(details: IndexDetails) -> bool:
         return True  # the files of the index have all parameters
     by_row = message.document_granularity == index_pb2.InvertedIndexDetails.ROW
     tokenizer = message.base_tokenizer or BASE_TOKENIZERS[0]
-    return by_row and tokenizer in BASE_TOKENIZERS and message.block_size in (0, BLOCK_DOCS)
+    return by_row and tokenizer in BASE_TOKENIZERS and message.block_size in (0, *BLOCK_SIZES)
 
 
 def _typed(values: Mapping[str, Any]) -> TextParameters:
