@@ -122,6 +122,10 @@ class StoredPartition:
         file.require(names.POSTING, names.LENGTH)
         return file
 
+    @cached_property
+    def _postings_layout(self) -> TextLayout:
+        return names.postings_layout(self._layout, self._file.metadata, self._path)
+
     @property
     def documents(self) -> Documents:
         """The documents, in the order of their numbers."""
@@ -199,7 +203,7 @@ class StoredPartition:
             if len(lengths) and int(lengths.max()) > len(self.documents):
                 problem = f"{what} has a list of more documents than exist"
                 raise CorruptTableError(problem, path=self._path)
-            layout = self._layout
+            layout = self._postings_layout
             found = postings.decode(batch.column(0), lengths, layout.tail, what, layout.block_docs)
             if len(found.documents) and int(found.documents.max()) >= len(self.documents):
                 problem = f"{what} refers to documents that do not exist"
@@ -226,7 +230,7 @@ class StoredPartition:
 
     def _position_columns(self) -> list[str]:
         """Return the columns of positions; raise if there are none."""
-        if self._layout.shared_positions is not None:
+        if self._postings_layout.shared_positions is not None:
             columns = [names.SHARED_POSITIONS, names.POSITION_OFFSETS]
             self._file.require(*columns)
             return columns
@@ -237,13 +241,13 @@ class StoredPartition:
     def _decoded_positions(self, table: pa.Table, frequencies: Sequence[U32]) -> U32:
         """Decode the positions of some posting lists with the frequencies of each."""
         what = f"index file {self._path}"
-        codec = self._layout.shared_positions
+        codec = self._postings_layout.shared_positions
         none = np.zeros(0, np.uint32)
         if codec is None:
             lists = pa.concat_arrays(table.column(0).chunks)
             return positions.decode(lists, np.concatenate([none, *frequencies]), what)
         streams, offsets = table.column(0).to_pylist(), table.column(1).to_pylist()
-        block = self._layout.block_docs
+        block = self._postings_layout.block_docs
         found = [
             positions.decode_shared(stream, np.array(bounds, np.int64), counts, codec, what, block)
             for stream, bounds, counts in zip(streams, offsets, frequencies, strict=True)
