@@ -47,6 +47,29 @@ for query in queries:
     found = scan.to_table()
     result.append([used, found["id"].to_pylist(), found["_distance"].to_pylist()])
 """
+SEARCH_ALL = """
+import numpy as np
+near["q"] = np.array(queries, np.float32)
+result = lance.dataset(uri).to_table(["id", "_distance"], nearest=near).to_pydict()
+"""
+BUILD_SEGMENTS = """
+import numpy as np
+ds = lance.dataset(uri)
+options = dict(name="v_idx", metric="l2", num_partitions=len(centers))
+options["ivf_centroids"] = np.array(centers, np.float32)
+parts = [
+    ds.create_index_uncommitted("v", kind, fragment_ids=[each.fragment_id], **options)
+    for each in ds.get_fragments()
+]
+ds.commit_existing_index_segments("v_idx", "v", parts)
+result = None
+"""
+BUILD_AROUND = """
+import numpy as np
+options["ivf_centroids"] = np.array(centers, np.float32)
+lance.dataset(uri).create_index("v", kind, num_partitions=len(centers), **options)
+result = None
+"""
 UPKEEP = """
 ds = lance.dataset(uri)
 ds.delete("id % 11 = 5")
@@ -229,6 +252,35 @@ def test_rq_codes_of_several_bits_of_release_14(
         assert recall(found, exact) > 0.85
 
 
+@pytest.mark.parametrize("builder", ["ours", "theirs"])
+@pytest.mark.parametrize("bits", [1, 5])
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+def test_distances_of_rq_codes_equal_release_14(
+    official_14: Official, tmp_table: str, metric: str, bits: int, builder: str
+) -> None:
+    # Official searches round queries to a few bits, but not for fewer than 32 rows of a partition.
+    few = 31
+    table = lance.write_dataset(rows(MATRIX[:few]), tmp_table)
+    # Centers of other lengths than 1, one of them without rows for some metrics.
+    centers = np.concatenate([MATRIX[:2], np.full((1, DIMENSION), -9, dtype=np.float32)])
+    if builder == "ours":
+        options = {"num_partitions": 3, "num_bits": bits, "ivf_centroids": centers}
+        table.create_index("v", "IVF_RQ", metric=metric, **options)
+    else:
+        inputs = {"centers": centers.tolist(), "options": {"metric": metric, "num_bits": bits}}
+        official_14.run(tmp_table, BUILD_AROUND, kind="IVF_RQ", **inputs)
+    near = {"column": "v", "k": few, "nprobes": 3, "metric": metric}
+    theirs = official_14.run(tmp_table, SEARCH_ALL, queries=QUERIES.tolist(), near=near)
+    scan = lance.dataset(tmp_table).scanner(["id", "_distance"], nearest={**near, "q": QUERIES})
+    mine = scan.to_table().to_pydict()
+    assert mine["query_index"] == theirs["query_index"]
+    assert mine["id"] == theirs["id"]
+    # Cosine distances of codes are doubled there.
+    factor = 2 if metric == "cosine" else 1
+    doubled = np.multiply(mine["_distance"], factor)
+    np.testing.assert_allclose(doubled, theirs["_distance"], rtol=1e-4, atol=1e-4)
+
+
 def maintained_by(official: Official, tmp_table: str, kind: str) -> None:
     table = write(tmp_table, data_storage_version="2.0")
     table.create_index("v", kind, num_partitions=2, **KINDS[kind])
@@ -271,3 +323,52 @@ def test_official_searches_codes_that_are_not_transposed(
         nearest=nearest,
     )
     assert mine == theirs
+
+
+@pytest.mark.parametrize("builder", ["ours", "theirs"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_partitions_without_rows(
+    official_14: Official, tmp_table: str, kind: str, builder: str
+) -> None:
+    table = lance.write_dataset(rows(), tmp_table)
+    far = np.full((1, DIMENSION), 900, dtype=np.float32)
+    centers = np.concatenate([far, MATRIX[:2]])
+    if builder == "ours":
+        options = {"num_partitions": 3, "ivf_centroids": centers, **KINDS[kind]}
+        table.create_index("v", kind, **options)
+    else:
+        inputs = {"centers": centers.tolist(), "options": KINDS[kind]}
+        official_14.run(tmp_table, BUILD_AROUND, kind=kind, **inputs)
+    exact = ask_ours(tmp_table, use_index=False)
+    for found in (
+        ask_ours(tmp_table, nprobes=3, refine_factor=20),
+        ask(official_14, tmp_table, nprobes=3, refine_factor=20),
+    ):
+        assert recall(found, exact) > REFINED[kind]
+
+
+def bounds_of(table: lance.LanceDataset) -> list[tuple[float, float]]:
+    found = [each["sub_index"]["bounds"] for each in table.index_statistics("v_idx")["indices"]]
+    return [(bounds["start"], bounds["end"]) for bounds in found]
+
+
+@pytest.mark.parametrize("kind", ["IVF_SQ", "IVF_HNSW_SQ"])
+def test_segments_of_other_sq_bounds_are_merged(
+    official_14: Official, tmp_table: str, kind: str
+) -> None:
+    # Official releases refuse the merge, or keep codes that mean other values then.
+    half = ROWS // 2
+    values = np.concatenate([MATRIX[:half], 3 * MATRIX[half:]])
+    lance.write_dataset(rows(values), tmp_table, max_rows_per_file=half)
+    official_14.run(tmp_table, BUILD_SEGMENTS, kind=kind, centers=values[[0, half]].tolist())
+    table = lance.dataset(tmp_table)
+    before = bounds_of(table)
+    assert len(set(before)) == 2
+    table.optimize.optimize_indices(num_indices_to_merge=2)
+    table = lance.dataset(tmp_table)
+    assert bounds_of(table) == [(min(low for low, _ in before), max(up for _, up in before))]
+    exact = ask_ours(tmp_table, use_index=False)
+    assert recall(ask_ours(tmp_table, nprobes=2), exact) > 0.9
+    assert recall(ask(official_14, tmp_table, nprobes=2), exact) > 0.9
+    refined = ask(official_14, tmp_table, nprobes=2, refine_factor=3)
+    assert recall(refined, exact) > 0.97

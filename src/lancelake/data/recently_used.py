@@ -76,6 +76,11 @@ class RecentlyUsed(Generic[K, V]):
             for key in [key for key in self._items if is_unwanted(key)]:
                 self._used -= self._weight(self._items.pop(key))
 
+    def weight_of(self, is_wanted: Callable[[K], bool]) -> int:
+        """Return the sum of the weights of some keys."""
+        with self._lock:
+            return sum(self._weight(value) for key, value in self._items.items() if is_wanted(key))
+
     def renew_lock(self) -> None:
         """Replace the lock after a fork, because a lost thread may hold it."""
         self._lock = threading.Lock()

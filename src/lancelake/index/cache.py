@@ -5,7 +5,7 @@ Index files never change, so cached content stays valid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
@@ -65,3 +65,9 @@ def kept(uri: str, part: Hashable, make: Callable[[], T], size: Callable[[T], in
     value = make()
     keep(uri, part, value, size(value))
     return value
+
+
+def size_below(roots: Iterable[str]) -> int:
+    """Return the bytes of the cached files below any of some URIs."""
+    prefixes = tuple(f"{root.rstrip('/')}/" for root in roots)
+    return _kept.weight_of(lambda key: key[0].startswith(prefixes))

@@ -22,7 +22,7 @@ from lancelake.index.scalar.ngram.kind import NGRAM
 from lancelake.index.scalar.zone_map import ZONE_MAP
 from lancelake.index.text.kind import INVERTED
 from lancelake.index.text.layout import EARLY_POSTINGS_FILE, METADATA_FILE
-from lancelake.index.text.parameters import is_supported
+from lancelake.index.text.parameters import unsupported
 from lancelake.index.vector.files import CENTERS_FILE
 from lancelake.index.vector.kind import VECTOR, VECTOR_TYPES
 from lancelake.suggest import suggestion
@@ -46,7 +46,7 @@ def kind_of(entry: IndexMetadata) -> IndexKind | None:
     if entry.details is None:
         return None
     kind = next((kind for kind in KINDS if kind.details_type == entry.details.kind), None)
-    if kind is INVERTED and not is_supported(entry.details):
+    if kind is INVERTED and unsupported(entry.details) is not None:
         return None
     return kind if kind is not None and (entry.index_version or 0) <= kind.max_version else None
 

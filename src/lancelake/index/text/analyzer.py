@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelake.extras import optional
+from lancelake.index.text import word_breaks
 from lancelake.index.text.parameters import NGRAM, TextParameters
 
 U8 = npt.NDArray[np.uint8]
@@ -27,6 +28,7 @@ NO_TERM = np.uint32((1 << 32) - 1)
 """Number of a word that the filters remove."""
 
 _WORDS_KEPT = 1 << 20
+_IDENTIFIER = r"[\p{Alphabetic}\p{N}_]+"
 
 
 class QueryTerm(NamedTuple):
@@ -136,6 +138,8 @@ def _alphabet(is_word: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
 _ALPHABETS = {
     "simple": _alphabet(str.isalnum),
     "whitespace": _alphabet(lambda char: char not in " \t\n\x0c\r"),
+    "icu/split": _alphabet(str.isalnum),
+    "code": _alphabet(lambda char: char.isalnum() or char == "_"),
 }
 """Which ASCII characters are part of a word."""
 
@@ -173,17 +177,28 @@ def _positions(counts: I64) -> U32:
 
 def _base(tantivy: Any, parameters: TextParameters) -> Callable[[str], list[str]]:
     match parameters.base_tokenizer:
-        case "simple":
+        case "icu":
+            return word_breaks.words
+        case "simple" | "icu/split":
             chosen = tantivy.Tokenizer.simple()
         case "whitespace":
             chosen = tantivy.Tokenizer.whitespace()
         case "raw":
             chosen = tantivy.Tokenizer.raw()
+        case "code":
+            chosen = tantivy.Tokenizer.regex(_IDENTIFIER)
         case _:
             lengths = parameters.min_ngram_length, parameters.max_ngram_length
             chosen = tantivy.Tokenizer.ngram(*lengths, parameters.prefix_only)
     divide: Callable[[str], list[str]] = tantivy.TextAnalyzerBuilder(chosen).build().analyze
-    return divide
+    if parameters.base_tokenizer != "icu/split":
+        return divide
+
+    def divided(text: str) -> list[str]:
+        word_breaks.ensure_known(text)
+        return divide(text)
+
+    return divided
 
 
 def _filters(tantivy: Any, parameters: TextParameters) -> Callable[[str], str | None]:

@@ -13,6 +13,8 @@ F32 = npt.NDArray[np.float32]
 
 K1 = np.float32(1.2)
 B = np.float32(0.75)
+# Bits of a length that scores keep where lengths are rounded.
+_LENGTH_BITS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,15 @@ class Corpus:
 def inverse_frequency(frequency: int, num_docs: int) -> float:
     """Return the weight of a term that some of all documents have."""
     return math.log((num_docs - frequency + 0.5) / (frequency + 0.5) + 1.0)
+
+
+def rounded_lengths(lengths: U32) -> U32:
+    """Round numbers of terms down to their four highest bits."""
+    # The exponent of a float with 53 bits of precision is exact for 32-bit numbers.
+    bits = np.frexp(lengths.astype(np.float64))[1]
+    cut = np.maximum(bits - _LENGTH_BITS, 0).astype(np.uint32)
+    rounded: U32 = (lengths >> cut) << cut
+    return rounded
 
 
 def document_norms(lengths: U32, mean_length: float) -> F32:

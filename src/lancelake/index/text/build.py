@@ -32,7 +32,6 @@ U32 = npt.NDArray[np.uint32]
 I64 = npt.NDArray[np.int64]
 F32 = npt.NDArray[np.float32]
 
-INDEX_VERSION = 1
 OCCURRENCES_AT_ONCE = 16 << 20
 """Occurrences of terms in memory, about: 12 bytes each, and 40 more while they are sorted."""
 _TEXTS_AT_ONCE = 1 << 17
@@ -157,7 +156,7 @@ class TextIndexWriter:
         self._files.append(metadata)
         return BuiltSegment(
             details=self._parameters.details(),
-            index_version=INDEX_VERSION,
+            index_version=self._parameters.index_version,
             files=tuple(self._files),
         )
 
@@ -175,6 +174,7 @@ def write_metadata(
             names.PARAMS: json.dumps(parameters.document()),
             names.TOKEN_SET_FORMAT: names.ARROW_TOKENS,
             names.TAIL_CODEC: FIXED_TAIL,
+            **parameters.layout_metadata,
         }
     )
 

@@ -41,7 +41,7 @@ class _Inverted:
 
     name = KIND
     details_type = "invertedindexdetails"
-    max_version = 2
+    max_version = 3
     order = Order.ROW
 
     def accepts(self, dtype: pa.DataType) -> bool:

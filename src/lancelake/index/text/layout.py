@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
 from lancelake.errors import CorruptTableError, UnsupportedError
-from lancelake.index.text.parameters import BLOCK_DOCS, TextParameters
+from lancelake.index.text.parameters import (
+    BLOCK_DOCS,
+    BLOCK_SIZES,
+    FORMAT_VERSION,
+    TextParameters,
+)
 from lancelake.index.text.positions import SharedCodec
 from lancelake.index.text.postings import FIXED_TAIL
 
@@ -24,7 +30,7 @@ SHARED_POSITIONS, POSITION_OFFSETS = "_compressed_position", "_position_block_of
 PARTITIONS, PARAMS = "partitions", "params"
 TOKEN_SET_FORMAT, TAIL_CODEC = "token_set_format", "posting_tail_codec"
 ARROW_TOKENS, FST_TOKENS = "arrow", "fst"
-_FORMAT_VERSION, _BLOCK_SIZE = "format_version", "posting_block_size"
+_BLOCK_SIZE = "posting_block_size"
 _POSITIONS_LAYOUT, _POSITIONS_CODEC = "positions_layout", "positions_codec"
 _SHARED_LAYOUT = "shared_stream_v2"
 
@@ -58,6 +64,13 @@ class TextLayout:
     token_format: str
     tail: str
     shared_positions: SharedCodec | None
+    block_docs: int
+    """Documents per block of a posting list."""
+
+    @property
+    def has_rounded_lengths(self) -> bool:
+        """Whether scores round the lengths of documents: with blocks of other sizes than 128."""
+        return self.block_docs != BLOCK_DOCS
 
 
 def read_layout(folder: SegmentFolder, name: str = METADATA_FILE) -> TextLayout:
@@ -65,32 +78,55 @@ def read_layout(folder: SegmentFolder, name: str = METADATA_FILE) -> TextLayout:
     path = folder.file(name).path
     file: IndexFileReader = folder.open(name)
     found = file.metadata
-    size = found.get(_BLOCK_SIZE, str(BLOCK_DOCS))
-    if size != str(BLOCK_DOCS):
-        raise UnsupportedError(
-            f"text indices with posting blocks of {size} documents are not supported", path=path
-        )
-    version = found.get(_FORMAT_VERSION)
-    shared = None
-    if found.get(_POSITIONS_LAYOUT) is not None:
-        if found[_POSITIONS_LAYOUT] != _SHARED_LAYOUT:
-            layout = found[_POSITIONS_LAYOUT]
-            problem = f"text indices with the position layout {layout!r} are not supported"
-            raise UnsupportedError(problem, path=path)
-        shared = _codec(found.get(_POSITIONS_CODEC, ""), path)
     tokens = found.get(TOKEN_SET_FORMAT, ARROW_TOKENS)
     if tokens not in (ARROW_TOKENS, FST_TOKENS):
         raise UnsupportedError(
             f"text indices with the term format {tokens!r} are not supported", path=path
         )
-    text = found.get(PARAMS, "")
+    text, is_current = found.get(PARAMS, ""), FORMAT_VERSION in found
     return TextLayout(
         partitions=_partitions(found.get(PARTITIONS, ""), path),
-        parameters=TextParameters.stored(text, is_current=version is not None, path=path),
+        parameters=TextParameters.stored(text, is_current=is_current, path=path),
         token_format=tokens,
         tail=found.get(TAIL_CODEC, FIXED_TAIL),
-        shared_positions=shared,
+        shared_positions=_shared_positions(found, path),
+        block_docs=_block_docs(found, path),
     )
+
+
+def postings_layout(layout: TextLayout, found: Mapping[str, str], path: str) -> TextLayout:
+    """Return the layout of a posting file by its metadata.
+
+    The partitions of an index differ if releases with other layouts added them.
+    """
+    if FORMAT_VERSION not in found:
+        return layout
+    return replace(
+        layout,
+        tail=found.get(TAIL_CODEC, FIXED_TAIL),
+        shared_positions=_shared_positions(found, path),
+        block_docs=_block_docs(found, path),
+    )
+
+
+def _block_docs(found: Mapping[str, str], path: str) -> int:
+    size = found.get(_BLOCK_SIZE, str(BLOCK_DOCS))
+    if size not in map(str, BLOCK_SIZES):
+        raise UnsupportedError(
+            f"text indices with posting blocks of {size} documents are not supported", path=path
+        )
+    return int(size)
+
+
+def _shared_positions(found: Mapping[str, str], path: str) -> SharedCodec | None:
+    """Return how the documents of a block share their positions; None if they do not."""
+    layout = found.get(_POSITIONS_LAYOUT)
+    if layout is None:
+        return None
+    if layout != _SHARED_LAYOUT:
+        problem = f"text indices with the position layout {layout!r} are not supported"
+        raise UnsupportedError(problem, path=path)
+    return _codec(found.get(_POSITIONS_CODEC, ""), path)
 
 
 def _codec(name: str, path: str) -> SharedCodec:

@@ -17,11 +17,16 @@ from lancelake.suggest import suggestion
 
 KIND = "INVERTED"
 TYPE_URL = "/lance.table.InvertedIndexDetails"
+FORMAT_VERSION = "format_version"
 BLOCK_DOCS = 128
-"""Documents per block of a posting list."""
+"""Documents per block of a posting list that is written."""
+BLOCK_SIZES = (BLOCK_DOCS, 256)
+"""Documents per block of posting lists that are read."""
 
 NGRAM = "ngram"
-BASE_TOKENIZERS = ("simple", "whitespace", "raw", NGRAM)
+CODE = "code"
+_BY_UNICODE = ("icu", "icu/split")
+BASE_TOKENIZERS = ("simple", "whitespace", "raw", NGRAM, *_BY_UNICODE, CODE)
 LANGUAGES = (
     "Arabic",
     "Danish",
@@ -49,6 +54,15 @@ _ROW = "row"
 _WRITTEN_LAYOUTS = (1, "1", "v1")
 _LAYOUTS = (*_WRITTEN_LAYOUTS, 2, 3, "2", "3", "v2", "v3")
 _MAX_LENGTH = (1 << 32) - 1
+# Options of the tokenizer of code that make more terms than the words of a text.
+_CODE_OPTIONS = ("split_identifiers", "index_operators")
+_CODE_SETTINGS = {
+    "block_size": BLOCK_DOCS,
+    "split_identifiers": False,
+    "split_on_numerics": True,
+    "preserve_original": True,
+    "index_operators": False,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +85,11 @@ class TextParameters:
     def __post_init__(self) -> None:
         _ensure_one_of("base tokenizer", self.base_tokenizer, BASE_TOKENIZERS)
         _ensure_one_of("language", self.language, LANGUAGES)
+        if self.base_tokenizer in _BY_UNICODE and self.remove_stop_words:
+            raise UnsupportedError(
+                f"stop words of the tokenizer {self.base_tokenizer!r} are not known here",
+                action="Set remove_stop_words=False.",
+            )
         if not 0 < self.min_ngram_length <= self.max_ngram_length:
             raise InvalidRequestError(
                 f"n-grams cannot have {self.min_ngram_length} to {self.max_ngram_length} characters"
@@ -95,9 +114,7 @@ class TextParameters:
             if name not in known:
                 advice = suggestion(name, sorted(known), "parameters")
                 raise InvalidRequestError(f"{KIND} has no parameter {name!r}", action=advice)
-        if values.get("base_tokenizer") == NGRAM:
-            # Stems and stop words of parts of words mean nothing.
-            values = {"stem": False, "remove_stop_words": False, **values}
+        values = {**defaults(values.get("base_tokenizer")), **values}
         asked = _typed(values)
         has_default = asked.language == "English" and asked.custom_stop_words is None
         if asked.remove_stop_words and has_default:
@@ -117,6 +134,9 @@ class TextParameters:
         if document.get("lance_tokenizer") not in (None, "text"):
             kind = document["lance_tokenizer"]
             raise UnsupportedError(f"text indices of {kind!r} documents are not supported")
+        for name in _CODE_OPTIONS:
+            if document.get(name):
+                raise UnsupportedError(f"text indices with {name} are not supported")
         known = {field.name for field in fields(TextParameters)}
         values = {name: value for name, value in document.items() if name in known}
         found = _typed(values)
@@ -130,6 +150,7 @@ class TextParameters:
         """Return the parameters as official releases store and show them."""
         words = self.custom_stop_words
         return {
+            **(_CODE_SETTINGS if self.base_tokenizer == CODE else {}),
             "lance_tokenizer": "text",
             "base_tokenizer": self.base_tokenizer,
             "language": self.language,
@@ -147,7 +168,18 @@ class TextParameters:
 
     def given(self) -> dict[str, Any]:
         """Return the parameters as a request for the same index names them."""
-        return {name: value for name, value in self.document().items() if name != "lance_tokenizer"}
+        unnamed = ("lance_tokenizer", *_CODE_SETTINGS)
+        return {name: value for name, value in self.document().items() if name not in unnamed}
+
+    @property
+    def index_version(self) -> int:
+        """Version of an index that is written; 3 for code, which official releases require."""
+        return 3 if self.base_tokenizer == CODE else 1
+
+    @property
+    def layout_metadata(self) -> dict[str, str]:
+        """What the metadata of an index states about its version."""
+        return {FORMAT_VERSION: "3"} if self.base_tokenizer == CODE else {}
 
     def details(self) -> IndexDetails:
         """Encode the details of an index entry."""
@@ -164,20 +196,41 @@ class TextParameters:
             max_ngram_length=self.max_ngram_length,
             prefix_only=self.prefix_only,
         )
+        if self.base_tokenizer == CODE:
+            message.code_config.split_on_numerics = True
+            message.code_config.preserve_original = True
+            message.posting_format_version = self.index_version
         value = message.SerializeToString(deterministic=True)
         return IndexDetails(type_url=TYPE_URL, value=value)
 
 
-def is_supported(details: IndexDetails) -> bool:
-    """Whether texts are divided here as the details of an entry state."""
+def defaults(base_tokenizer: object) -> dict[str, Any]:
+    """Return parameters that are not given, where those of a tokenizer differ from others."""
+    # Stems and stop words of parts of words or of identifiers mean nothing.
+    is_plain = base_tokenizer in (NGRAM, CODE)
+    return {"stem": False, "remove_stop_words": False} if is_plain else {}
+
+
+def unsupported(details: IndexDetails) -> str | None:
+    """Return what the details of an entry ask for that is not done here; None if there is none."""
     message = index_pb2.InvertedIndexDetails()
     try:
         parse(message, details.value, what="index details")
     except CorruptTableError:
-        return True  # the files of the index have all parameters
-    by_row = message.document_granularity == index_pb2.InvertedIndexDetails.ROW
+        return None  # the files of the index have all parameters
     tokenizer = message.base_tokenizer or BASE_TOKENIZERS[0]
-    return by_row and tokenizer in BASE_TOKENIZERS and message.block_size in (0, BLOCK_DOCS)
+    if tokenizer not in BASE_TOKENIZERS:
+        return f"the tokenizer {tokenizer!r}"
+    if tokenizer in _BY_UNICODE and message.remove_stop_words:
+        return f"the tokenizer {tokenizer!r} and its stop words of all languages"
+    for name in _CODE_OPTIONS:
+        if getattr(message.code_config, name):
+            return f"the tokenizer {tokenizer!r} and {name}"
+    if message.document_granularity != index_pb2.InvertedIndexDetails.ROW:
+        return "list elements as documents"
+    if message.block_size not in (0, *BLOCK_SIZES):
+        return f"posting blocks of {message.block_size} documents"
+    return None
 
 
 def _typed(values: Mapping[str, Any]) -> TextParameters:

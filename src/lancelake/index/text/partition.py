@@ -18,6 +18,7 @@ from lancelake.index import cache
 from lancelake.index.row_ids import U64Array
 from lancelake.index.text import layout as names
 from lancelake.index.text import positions, postings
+from lancelake.index.text.bm25 import rounded_lengths
 from lancelake.index.text.fst import Transducer
 from lancelake.index.text.layout import TextLayout
 from lancelake.index.text.terms import SortedTerms, Terms, TransducedTerms
@@ -49,11 +50,14 @@ class Documents:
     lengths: U32
     num_tokens: int
     """How many terms all documents have together."""
+    scored_lengths: U32
+    """The number of terms of each document as scores take it into account."""
 
     @staticmethod
-    def of(row_ids: U64Array, lengths: U32) -> Documents:
-        """Return documents with their number of terms."""
-        return Documents(row_ids, lengths, int(lengths.sum(dtype=np.uint64)))
+    def of(row_ids: U64Array, lengths: U32, *, is_rounded: bool = False) -> Documents:
+        """Return documents with their number of terms, which scores may round down."""
+        scored = rounded_lengths(lengths) if is_rounded else lengths
+        return Documents(row_ids, lengths, int(lengths.sum(dtype=np.uint64)), scored)
 
     def __len__(self) -> int:
         return len(self.row_ids)
@@ -61,7 +65,8 @@ class Documents:
     @property
     def nbytes(self) -> int:
         """Memory of the documents."""
-        return self.row_ids.nbytes + self.lengths.nbytes
+        rounded = 0 if self.scored_lengths is self.lengths else self.scored_lengths.nbytes
+        return self.row_ids.nbytes + self.lengths.nbytes + rounded
 
 
 def missing_positions() -> InvalidRequestError:
@@ -117,6 +122,10 @@ class StoredPartition:
         file.require(names.POSTING, names.LENGTH)
         return file
 
+    @cached_property
+    def _postings_layout(self) -> TextLayout:
+        return names.postings_layout(self._layout, self._file.metadata, self._path)
+
     @property
     def documents(self) -> Documents:
         """The documents, in the order of their numbers."""
@@ -127,7 +136,8 @@ class StoredPartition:
         file.require(names.ROW_ID, names.NUM_TOKENS)
         table = file.read(columns=[names.ROW_ID, names.NUM_TOKENS])
         ids = np.asarray(table.column(0), dtype=np.uint64)
-        return Documents.of(ids, np.asarray(table.column(1), dtype=np.uint32))
+        lengths = np.asarray(table.column(1), dtype=np.uint32)
+        return Documents.of(ids, lengths, is_rounded=self._layout.has_rounded_lengths)
 
     @property
     def terms(self) -> Terms:
@@ -193,7 +203,8 @@ class StoredPartition:
             if len(lengths) and int(lengths.max()) > len(self.documents):
                 problem = f"{what} has a list of more documents than exist"
                 raise CorruptTableError(problem, path=self._path)
-            found = postings.decode(batch.column(0), lengths, self._layout.tail, what)
+            layout = self._postings_layout
+            found = postings.decode(batch.column(0), lengths, layout.tail, what, layout.block_docs)
             if len(found.documents) and int(found.documents.max()) >= len(self.documents):
                 problem = f"{what} refers to documents that do not exist"
                 raise CorruptTableError(problem, path=self._path)
@@ -219,7 +230,7 @@ class StoredPartition:
 
     def _position_columns(self) -> list[str]:
         """Return the columns of positions; raise if there are none."""
-        if self._layout.shared_positions is not None:
+        if self._postings_layout.shared_positions is not None:
             columns = [names.SHARED_POSITIONS, names.POSITION_OFFSETS]
             self._file.require(*columns)
             return columns
@@ -230,14 +241,15 @@ class StoredPartition:
     def _decoded_positions(self, table: pa.Table, frequencies: Sequence[U32]) -> U32:
         """Decode the positions of some posting lists with the frequencies of each."""
         what = f"index file {self._path}"
-        codec = self._layout.shared_positions
+        codec = self._postings_layout.shared_positions
         none = np.zeros(0, np.uint32)
         if codec is None:
             lists = pa.concat_arrays(table.column(0).chunks)
             return positions.decode(lists, np.concatenate([none, *frequencies]), what)
         streams, offsets = table.column(0).to_pylist(), table.column(1).to_pylist()
+        block = self._postings_layout.block_docs
         found = [
-            positions.decode_shared(stream, np.array(bounds, np.int64), counts, codec, what)
+            positions.decode_shared(stream, np.array(bounds, np.int64), counts, codec, what, block)
             for stream, bounds, counts in zip(streams, offsets, frequencies, strict=True)
         ]
         return np.concatenate([none, *found])

@@ -131,12 +131,17 @@ def _decoded(parts: list[bytes], count: int, what: str) -> U32:
 
 
 def decode_shared(
-    stream: bytes, block_offsets: I64, frequencies: U32, codec: SharedCodec, what: str
+    stream: bytes,
+    block_offsets: I64,
+    frequencies: U32,
+    codec: SharedCodec,
+    what: str,
+    block: int = BLOCK,
 ) -> U32:
     """Decode the positions of one posting list whose blocks of documents share a stream."""
     data = np.frombuffer(stream, np.uint8)
     bounds = np.append(block_offsets, len(data))
-    starts = np.arange(0, len(frequencies), BLOCK)
+    starts = np.arange(0, len(frequencies), block)
     if len(starts) != len(block_offsets) or bool(np.any(np.diff(bounds) < 0)):
         raise CorruptTableError(f"{what} has damaged positions")
     totals = np.add.reduceat(frequencies, starts) if len(starts) else frequencies

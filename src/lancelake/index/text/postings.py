@@ -1,7 +1,7 @@
-"""Posting lists: the documents of each term with its frequency there, in blocks of 128.
+"""Posting lists: the documents of each term with its frequency there, in blocks of 128 or 256.
 
-A block starts with the best score that one of its documents gets. In the last, shorter block of a
-list, numbers are not packed.
+A block of 128 starts with the best score that one of its documents gets. In one of 256, the
+frequencies have exceptions. In the last, shorter block of a list, numbers are not packed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow as pa
 from lancelake.errors import CorruptTableError
 from lancelake.index.text import varints
 from lancelake.index.text.bit_packing import BLOCK, WORD_BITS, pack, packed_size, unpack, widths
+from lancelake.index.text.patches import Patches, patch
 from lancelake.index.text.segments_of_bytes import put_rows, put_runs, rows_at, runs
 
 U8 = npt.NDArray[np.uint8]
@@ -27,6 +28,7 @@ VARINT_TAIL = "varint_delta_v1"
 POSTING_TYPE = pa.list_(pa.large_binary())
 
 _SCORE_BYTES = 4
+_PATCHED_BLOCK = 256
 _FIRST_BYTES = 4
 
 
@@ -44,14 +46,14 @@ class PostingLists:
         return np.concatenate([np.zeros(1, np.int64), self.ends[:-1]])
 
 
-def block_bounds(ends: I64) -> tuple[I64, I64, I64]:
+def block_bounds(ends: I64, block: int = BLOCK) -> tuple[I64, I64, I64]:
     """Return where each block starts, how long it is, and how many blocks each list has."""
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
     lengths = ends - starts
-    counts = -(-lengths // BLOCK)
+    counts = -(-lengths // block)
     numbers = runs(np.zeros(len(counts), np.int64), counts)
-    begin = np.repeat(starts, counts) + numbers * BLOCK
-    return begin, np.minimum(np.repeat(ends, counts) - begin, BLOCK), counts
+    begin = np.repeat(starts, counts) + numbers * block
+    return begin, np.minimum(np.repeat(ends, counts) - begin, block), counts
 
 
 def encode(lists: PostingLists, scores: F32) -> tuple[pa.Array, F32]:
@@ -107,20 +109,24 @@ def _put_tails(buffer: U8, at: I64, begin: I64, sizes: I64, lists: PostingLists)
         at = at + tails * 4
 
 
-def decode(blocks: pa.Array, lengths: I64, tail: str, what: str) -> PostingLists:
-    """Decode posting lists of known lengths."""
+def decode(
+    blocks: pa.Array, lengths: I64, tail: str, what: str, block: int = BLOCK
+) -> PostingLists:
+    """Decode posting lists of known lengths, in blocks of `block` documents."""
     ends = np.cumsum(lengths)
-    begin, sizes, counts = block_bounds(ends)
+    begin, sizes, counts = block_bounds(ends, block)
     buffer, offsets = _bytes_of(blocks)
     if len(offsets) - 1 != len(begin) or not np.array_equal(_list_sizes(blocks), counts):
         raise CorruptTableError(f"{what} has a number of blocks that does not match its length")
     total = int(ends[-1]) if len(ends) else 0
     documents, frequencies = np.empty(total, np.uint32), np.empty(total, np.uint32)
-    is_full = sizes == BLOCK
+    is_full = sizes == block
     found = PostingLists(ends, documents, frequencies)
-    _read_full(found, buffer, offsets, begin, is_full, what)
+    starts = offsets[:-1] + (0 if block == _PATCHED_BLOCK else _SCORE_BYTES)
+    full = _Full(buffer, starts[is_full], offsets[1:][is_full], begin[is_full], block)
+    _read_full(found, full, what)
     rest = np.flatnonzero(~is_full)
-    starts, stops = offsets[:-1][rest] + _SCORE_BYTES, offsets[1:][rest]
+    starts, stops = starts[rest], offsets[1:][rest]
     tails = _Tails(buffer, starts, stops, begin[rest], sizes[rest])
     if tail == FIXED_TAIL:
         _read_fixed(found, tails, what)
@@ -131,35 +137,47 @@ def decode(blocks: pa.Array, lengths: I64, tail: str, what: str) -> PostingLists
     return found
 
 
-def _read_full(
-    found: PostingLists,
-    buffer: U8,
-    offsets: I64,
-    begin: I64,
-    is_full: npt.NDArray[np.bool_],
-    what: str,
-) -> None:
-    at, stops = offsets[:-1][is_full] + _SCORE_BYTES, offsets[1:][is_full]
+@dataclass(frozen=True, slots=True)
+class _Full:
+    """Packed blocks of posting lists: their bytes, and where their documents belong."""
+
+    buffer: U8
+    starts: I64
+    stops: I64
+    begin: I64
+    size: int
+
+
+def _read_full(found: PostingLists, full: _Full, what: str) -> None:
+    at = full.starts
     if not len(at):
         return
-    _ensure(at + _FIRST_BYTES + 1 <= stops, what)
-    firsts = rows_at(buffer, at, _FIRST_BYTES).view("<u4").reshape(-1)
-    rows = begin[is_full, None] + np.arange(BLOCK)
-    deltas, at = _unpacked(buffer, at + _FIRST_BYTES, stops, what)
+    _ensure(at + _FIRST_BYTES + 1 <= full.stops, what)
+    firsts = rows_at(full.buffer, at, _FIRST_BYTES).view("<u4").reshape(-1)
+    rows = full.begin[:, None] + np.arange(full.size)
+    deltas, at = _unpacked(full, at + _FIRST_BYTES, what, head=1)
     deltas[:, 0] += firsts
     found.documents[rows] = np.cumsum(deltas, axis=1, dtype=np.uint32)
-    found.frequencies[rows], _ = _unpacked(buffer, at, stops, what)
+    if full.size != _PATCHED_BLOCK:
+        found.frequencies[rows], _ = _unpacked(full, at, what, head=1)
+        return
+    frequencies, after = _unpacked(full, at, what, head=2)
+    bits, counts = full.buffer[at], full.buffer[at + 1]
+    patch(frequencies, Patches(full.buffer, after, full.stops, bits, counts), what)
+    found.frequencies[rows] = frequencies
 
 
-def _unpacked(buffer: U8, at: I64, stops: I64, what: str) -> tuple[U32, I64]:
-    _ensure(at < stops, what)
-    bits = buffer[at]
-    after = at + 1 + packed_size(1) * bits.astype(np.int64)
-    _ensure((after <= stops) & (bits <= WORD_BITS), what)
-    values = np.empty((len(at), BLOCK), np.uint32)
+def _unpacked(full: _Full, at: I64, what: str, *, head: int) -> tuple[U32, I64]:
+    """Unpack numbers after a head, whose first byte is their width; return the places after."""
+    _ensure(at + head <= full.stops, what)
+    bits = full.buffer[at]
+    after = at + head + packed_size(1, full.size) * bits.astype(np.int64)
+    _ensure((after <= full.stops) & (bits <= WORD_BITS), what)
+    values = np.empty((len(at), full.size), np.uint32)
     for width in np.unique(bits).tolist():
         chosen = np.flatnonzero(bits == width)
-        values[chosen] = unpack(rows_at(buffer, at[chosen] + 1, packed_size(width)), width)
+        data = rows_at(full.buffer, at[chosen] + head, packed_size(width, full.size))
+        values[chosen] = unpack(data, width, full.size)
     return values, after
 
 

@@ -125,7 +125,8 @@ def _scored(partition: TextPartition, number: int, corpus: Corpus, weight: float
 
     def make() -> tuple[U32, F32, F32, F32 | None]:
         posting = partition.posting(number)
-        norms = document_norms(partition.documents.lengths[posting.documents], corpus.mean_length)
+        lengths = partition.documents.scored_lengths[posting.documents]
+        norms = document_norms(lengths, corpus.mean_length)
         shares = document_weights(posting.frequencies, norms)
         starts = np.arange(0, len(shares), _BLOCK)
         table = None

@@ -26,7 +26,7 @@ def packed_rows(codes: Bytes) -> Bytes:
     """
     rows, width = codes.shape
     whole = rows - rows % _ROWS
-    columns = codes[:whole].reshape(-1, _ROWS, width).transpose(0, 2, 1)
+    columns = codes[:whole].reshape(whole // _ROWS, _ROWS, width).transpose(0, 2, 1)
     first, second = columns[:, :, _ORDER], columns[:, :, _ORDER + _RUN]
     low = (first & _LOW) | (second << _NIBBLE)
     high = (first >> _NIBBLE) | (second & _HIGH)
@@ -37,7 +37,7 @@ def packed_rows(codes: Bytes) -> Bytes:
 def unpacked_rows(values: Bytes, rows: int, width: int) -> Bytes:
     """Return the rows of `packed_rows`."""
     whole = rows - rows % _ROWS
-    blocks = values[: whole * width].reshape(-1, width, 2, _RUN)
+    blocks = values[: whole * width].reshape(whole // _ROWS, width, 2, _RUN)
     low, high = blocks[:, :, 0], blocks[:, :, 1]
     columns = np.empty((whole // _ROWS, width, _ROWS), dtype=np.uint8)
     columns[:, :, _ORDER] = (low & _LOW) | (high << _NIBBLE)
@@ -61,14 +61,15 @@ def blocked_values(values: Bytes, bits: int) -> Bytes:
     found = np.unpackbits(padded[:, :, np.newaxis], axis=2, count=bits, bitorder="little")
     blocks = np.empty((rows, padded.shape[1] // _VALUES, _VALUES * bits), dtype=np.uint8)
     blocks[:, :, _bit_places(bits)] = found.reshape(*blocks.shape)
-    return np.packbits(blocks.reshape(rows, -1), axis=1, bitorder="little")
+    return np.packbits(blocks.reshape(rows, padded.shape[1] * bits), axis=1, bitorder="little")
 
 
 def unblocked_values(blocked: Bytes, dimension: int, bits: int) -> Bytes:
     """Return the numbers of `blocked_values`."""
     rows = len(blocked)
-    blocks = np.unpackbits(blocked, axis=1, bitorder="little").reshape(rows, -1, _VALUES * bits)
-    found = blocks[:, :, _bit_places(bits)].reshape(rows, -1, bits)
+    parts = -(-dimension // _VALUES)
+    blocks = np.unpackbits(blocked, axis=1, bitorder="little").reshape(rows, parts, _VALUES * bits)
+    found = blocks[:, :, _bit_places(bits)].reshape(rows, parts * _VALUES, bits)
     numbers = np.packbits(found, axis=2, bitorder="little")[:, :, 0]
     return np.ascontiguousarray(numbers[:, :dimension])
 

@@ -57,7 +57,7 @@ class SegmentModel:
     turned_centers: Matrix
     """Centers of the partitions in the coordinates of the codes."""
     graphs: tuple[dict[str, Any], ...]
-    """Settings of the graph of each partition; none without graphs."""
+    """Settings of the graphs of partitions that have rows; none without graphs."""
 
     @property
     def metric(self) -> Metric:
@@ -176,7 +176,8 @@ class SegmentFiles:
             codes=codes,
             rows=places,
             turned_centers=codes.turned(partitions.centers),
-            graphs=tuple(json.loads(text) for text in graphs),
+            # Official releases write no settings for a partition without rows.
+            graphs=tuple(json.loads(text) for text in graphs if text),
         )
 
     def _codes(self, kind: str, metric: Metric, rows: IndexFileReader) -> Codes:

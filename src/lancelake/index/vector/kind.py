@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +24,12 @@ from lancelake.index.kind import (
     SegmentFacts,
 )
 from lancelake.index.row_ids import RowIds
-from lancelake.index.vector.files import CENTERS_FILE
+from lancelake.index.vector.codes import Codes
+from lancelake.index.vector.files import CENTERS_FILE, SegmentModel
 from lancelake.index.vector.grouped_rows import GroupedRows, grouped_rows
 from lancelake.index.vector.model_recall import estimated_recall
 from lancelake.index.vector.product_codes import ProductCodes
-from lancelake.index.vector.scalar_codes import ScalarCodes
+from lancelake.index.vector.scalar_codes import ScalarCodes, spanning_codes
 from lancelake.index.vector.segment import VectorSegment
 from lancelake.index.vector.settings import TYPES, BuildSettings
 from lancelake.index.vector.training import TrainedModel, train
@@ -92,18 +94,11 @@ class VectorIndex:
         return VectorSegment(facts)
 
     def has_one_model(self, segments: Sequence[SegmentFacts]) -> bool:
-        """Whether segments can be merged: they were trained alike, and from rows."""
-        models = [VectorSegment(facts).model for facts in segments]
-        if not models:
-            return False
-        first = models[0]
-        return any(sum(model.rows.counts) for model in models) and all(
-            model.type == first.type
-            and model.partitions.is_same(first.partitions)
-            and model.codes.metadata() == first.codes.metadata()
-            and model.codes.buffer() == first.codes.buffer()
-            for model in models
-        )
+        """Whether segments can be merged: they were trained alike, and from rows.
+
+        Bounds of SQ codes may differ, since codes between some bounds can be translated to others.
+        """
+        return _common_codes([VectorSegment(facts).model for facts in segments]) is not None
 
     def estimated_recall(self, segment: SegmentFacts, values: pa.Array) -> float | None:
         """Return the share of nearest vectors that the model of a segment finds in a sample."""
@@ -117,17 +112,18 @@ class VectorIndex:
         folder: SegmentFolder,
     ) -> BuiltSegment:
         """Merge segments of one model, and new rows encoded by it, into one."""
-        if not self.has_one_model([facts for facts, _ in segments]):
+        opened = [(VectorSegment(facts), ids) for facts, ids in segments]
+        codes = _common_codes([segment.model for segment, _ in opened])
+        if codes is None:
             raise InvalidRequestError(
                 "segments of a vector index that were trained apart cannot be merged",
                 action="Build the index again.",
             )
-        opened = [(VectorSegment(facts), ids) for facts, ids in segments]
         first = opened[0][0]
-        model, settings = _model(first), _settings(first)
+        model, settings = replace(_model(first), codes=codes), _settings(first)
         with grouped_rows(len(model.partitions)) as groups:
             _encode(rows.batches, model, groups)
-            parts = (_merged(opened, groups, n) for n in range(len(model.partitions)))
+            parts = (_merged(opened, codes, groups, n) for n in range(len(model.partitions)))
             return write_segment(model, settings, parts, folder)
 
     def remap(self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder) -> BuiltSegment:
@@ -161,13 +157,37 @@ def _encode(batches: Iterable[pa.RecordBatch], model: TrainedModel, groups: Grou
     groups.finish()
 
 
+def _common_codes(models: Sequence[SegmentModel]) -> Codes | None:
+    """Return codes for the rows of all segments; None if they were trained apart, or on no rows."""
+    trained = [model for model in models if sum(model.rows.counts)]
+    if not trained or any(
+        model.type != trained[0].type or not model.partitions.is_same(trained[0].partitions)
+        for model in models
+    ):
+        return None
+    codes = [model.codes for model in trained]
+    scalar = [each for each in codes if isinstance(each, ScalarCodes)]
+    if len(scalar) == len(codes):
+        return spanning_codes(scalar)
+    is_same = all(
+        model.codes.metadata() == codes[0].metadata() and model.codes.buffer() == codes[0].buffer()
+        for model in models
+    )
+    return codes[0] if is_same else None
+
+
 def _merged(
-    opened: Sequence[tuple[VectorSegment, RowIds | None]], groups: GroupedRows, number: int
+    opened: Sequence[tuple[VectorSegment, RowIds | None]],
+    common: Codes,
+    groups: GroupedRows,
+    number: int,
 ) -> PartitionCodes | None:
     parts: list[PartitionCodes] = []
     for segment, wanted in opened:
         partition = segment.files.read_partition(number)
         codes = segment.model.codes.rows(partition.loaded)
+        if isinstance(common, ScalarCodes) and isinstance(segment.model.codes, ScalarCodes):
+            codes = common.translated(codes, segment.model.codes)
         if wanted is None:
             parts.append((partition.ids, codes))
             continue

@@ -171,9 +171,14 @@ class RotatedCodes:
         add, scale = self._estimate(loaded)
         found = self._products(residuals if self.is_of_residuals else queries, loaded)
         found *= scale
-        found += add
         if self.metric is Metric.DOT:
-            return scored(found - (queries @ center)[:, np.newaxis])
+            toward = (queries @ center)[:, np.newaxis]
+            if self.is_of_residuals:
+                return scored(found + add - toward)
+            # What is added belongs to a query at the center: a query takes its share of it.
+            share = _ratio(toward, np.full_like(toward, center @ center))
+            return scored(found + (1 - toward) + share * (add - 1))
+        found += add
         found += np.einsum("ij,ij->i", residuals, residuals)[:, np.newaxis]
         # Of vectors of length 1, half of the squared difference is the cosine distance.
         return scored(found / 2 if self.metric is Metric.COSINE else found)
@@ -254,7 +259,7 @@ def _rows(signs: CodeMatrix, steps: CodeMatrix | None, *numbers: Matrix) -> Code
     """Return the bytes of rows."""
     floats = np.stack(numbers, axis=1).astype(np.float32)
     parts = [signs] if steps is None else [signs, steps]
-    return np.concatenate([*parts, floats.view(np.uint8).reshape(len(signs), -1)], axis=1)
+    return np.concatenate([*parts, floats.view(np.uint8)], axis=1)
 
 
 def new_settings(dimension: int, bits: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,13 @@ class ScalarCodes:
         return ((codes + np.float32(0.5)) * np.float32(self._step)).astype(np.float32) + np.float32(
             self.lower
         )
+
+    def translated(self, codes: CodeMatrix, source: ScalarCodes) -> CodeMatrix:
+        """Return codes of other bounds as codes of these."""
+        if (source.lower, source.upper) == (self.lower, self.upper):
+            return codes
+        values = source.decode(codes)
+        return self.encode(values, values)
 
     def stored(self, codes: CodeMatrix) -> tuple[npt.NDArray[Any], ...]:
         """Return the values of a partition."""
@@ -142,3 +149,9 @@ class ScalarCodes:
             return np.zeros(queries.shape, dtype=np.float32)
         steps = (queries - np.float32(self.lower)) / np.float32(self._step) - np.float32(0.5)
         return steps.astype(np.float32)
+
+
+def spanning_codes(several: Sequence[ScalarCodes]) -> ScalarCodes:
+    """Return codes whose bounds enclose those of several ones of the same vectors."""
+    lower, upper = min(each.lower for each in several), max(each.upper for each in several)
+    return replace(several[0], lower=lower, upper=upper)

@@ -171,7 +171,7 @@ class VectorSegment:
             "sub_index": {
                 **graph,
                 **codes,
-                "index_type": "HNSW" if model.graphs else model.codes.name,
+                "index_type": "HNSW" if "HNSW" in model.type else model.codes.name,
                 # Codes of products of normalized vectors are compared by l2, as official shows.
                 "metric_type": code_metric,
             },

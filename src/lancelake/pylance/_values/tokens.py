@@ -7,7 +7,7 @@ from typing import Any
 
 from lancelake.errors import UnsupportedError
 from lancelake.index.text.analyzer import Analyzer
-from lancelake.index.text.parameters import TextParameters
+from lancelake.index.text.parameters import TextParameters, defaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,5 +92,5 @@ def tokenize(
     options: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     if max_token_length is not ...:
         options["max_token_length"] = max_token_length
-    found = Analyzer(TextParameters(**options)).query_terms(query)
+    found = Analyzer(TextParameters(**{**defaults(base_tokenizer), **options})).query_terms(query)
     return [FtsToken(term, position) for term, position in found]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import ColumnNotFoundError, ColumnTypeError
+from lancelake.errors import ColumnNotFoundError, ColumnTypeError, UnsupportedError
 from lancelake.expr.condition import Column
 from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import IndexMetadata
@@ -23,7 +23,7 @@ from lancelake.index.stored_segment import StoredIndices, indexed_type
 from lancelake.index.text.analyzer import Analyzer
 from lancelake.index.text.documents import is_document
 from lancelake.index.text.kind import INVERTED, TextSegment
-from lancelake.index.text.parameters import TextParameters
+from lancelake.index.text.parameters import TextParameters, unsupported
 from lancelake.index.text.partition import StoredPartition
 from lancelake.scan.index_search.sources import IndexSource, IndexSources, named_failures
 from lancelake.scan.planner import plan
@@ -119,7 +119,28 @@ def text_column(snapshot: Snapshot, name: str, fragments: BitMap) -> SearchedCol
     found = [s for s in IndexSources(snapshot).of(column) if isinstance(s.segment, TextSegment)]
     # Segments of two indices cover the same rows.
     chosen = tuple(source for source in found if source.index == found[0].index)
+    if not chosen:
+        _ensure_no_other_terms(snapshot, trail[-1].id, name)
     return SearchedColumn(name, snapshot, chosen, fragments)
+
+
+def _ensure_no_other_terms(snapshot: Snapshot, field_id: int, column: str) -> None:
+    """Raise if a column has an index whose terms are not known here.
+
+    Without the index, its texts would be divided into other terms.
+    """
+    for entry in snapshot.indices:
+        is_text = entry.details is not None and entry.details.kind == INVERTED.details_type
+        if entry.details is None or not is_text or field_id not in entry.fields:
+            continue
+        reason = unsupported(entry.details)
+        if reason is not None:
+            raise UnsupportedError(
+                f"index {entry.name!r} of column {column!r} has {reason}, which is not supported",
+                action=WITHOUT_INDEX,
+                table=snapshot.location.uri,
+                index=entry.name,
+            )
 
 
 def indexed_columns(snapshot: Snapshot) -> list[str]:

@@ -111,7 +111,7 @@ def test_stored_parameters_are_read_back() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"base_tokenizer": "icu"}, "base tokenizer"),
+        ({"base_tokenizer": "jieba"}, "base tokenizer"),
         ({"language": "Klingon"}, "language"),
         ({"steam": True}, "steam"),
         ({"stem": "yes"}, "stem"),
@@ -132,6 +132,42 @@ def test_wrong_parameters_are_refused(given: dict[str, Any], words: str) -> None
 def test_a_layout_that_is_not_written_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedError):
         TextParameters.requested(given)
+
+
+@pytest.mark.parametrize("tokenizer", ["icu", "icu/split"])
+def test_stop_words_of_all_languages_are_refused(tokenizer: str) -> None:
+    with pytest.raises(UnsupportedError, match="stop words"):
+        TextParameters.requested({"base_tokenizer": tokenizer})
+
+
+@pytest.mark.parametrize("name", ["split_identifiers", "index_operators"])
+def test_stored_options_of_code_that_make_more_terms_are_refused(name: str) -> None:
+    text = json.dumps({"base_tokenizer": "code", name: True})
+    with pytest.raises(UnsupportedError, match=name):
+        TextParameters.stored(text, is_current=True, path="p")
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "terms"),
+    [
+        ("icu", ["don't", "foo_bar", "3.14", "café", "x"]),
+        ("icu/split", ["don", "t", "foo", "bar", "3", "14", "café", "x"]),
+        ("code", ["don", "t", "foo_bar", "3", "14", "café", "x"]),
+    ],
+)
+def test_words_of_other_tokenizers(tokenizer: str, terms: list[str]) -> None:
+    options = {"stem": False, "remove_stop_words": False, "ascii_folding": False}
+    analyzer = Analyzer(TextParameters.requested({"base_tokenizer": tokenizer, **options}))
+    text = "don't (foo_bar) 3.14 café x"
+    assert [term.text for term in analyzer.query_terms(text)] == terms
+    found = analyzer.occurrences(pa.array([text, "foo_bar"]))
+    assert [analyzer.terms[number] for number in found.terms[: len(terms)]] == terms
+
+
+def test_code_is_written_in_the_version_that_official_releases_require() -> None:
+    found = TextParameters.requested({"base_tokenizer": "code"})
+    assert (found.index_version, found.layout_metadata) == (3, {"format_version": "3"})
+    assert TextParameters.requested(found.given()) == found
 
 
 def test_without_the_extra_its_name_is_in_the_message(monkeypatch: pytest.MonkeyPatch) -> None:

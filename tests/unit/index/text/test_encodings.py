@@ -42,6 +42,29 @@ def test_a_block_of_any_width_is_unpacked(bits: int) -> None:
     assert np.array_equal(unpack(pack(blocks, bits), bits), blocks)
 
 
+def test_a_block_of_256_numbers_is_unpacked() -> None:
+    blocks = np.random.default_rng(1).integers(0, 1 << 7, (2, 256)).astype(np.uint32)
+    assert np.array_equal(unpack(pack(blocks, 7), 7, 256), blocks)
+
+
+def test_a_posting_list_of_blocks_of_256_is_decoded() -> None:
+    documents = np.arange(3, 603, 2, dtype=np.uint32)
+    frequencies = np.ones(300, np.uint32)
+    frequencies[200] = 1001
+    deltas = np.diff(documents[:256], prepend=documents[:1]).reshape(1, -1)
+    low = pack(frequencies[:256].reshape(1, -1) & 1, 1).tobytes()
+    full = bytes([3, 0, 0, 0, 2]) + pack(deltas, 2).tobytes() + bytes([1, 1]) + low
+    full += bytes([200]) + varint(500)
+    last = varint(int(documents[256])) + bytes([2] * 43) + bytes([1] * 44)
+    blocks = pa.array([[full, last]], postings.POSTING_TYPE)
+    found = postings.decode(blocks, np.array([300]), VARINT_TAIL, "it", 256)
+    assert np.array_equal(found.documents, documents)
+    assert np.array_equal(found.frequencies, frequencies)
+    with pytest.raises(CorruptTableError, match="damaged"):
+        cut = pa.array([[full[:-1], last]], postings.POSTING_TYPE)
+        postings.decode(cut, np.array([300]), VARINT_TAIL, "it", 256)
+
+
 def test_posting_lists_are_read_back() -> None:
     before = lists()
     encoded, _ = postings.encode(before, np.ones(len(before.documents), np.float32))

@@ -62,6 +62,26 @@ def test_a_vector_at_the_center_has_its_distance() -> None:
     )
 
 
+@pytest.mark.parametrize("bits", [1, 5])
+@pytest.mark.parametrize("factor", [-0.5, 1, 3])
+def test_products_with_queries_along_the_center_are_exact(bits: int, factor: float) -> None:
+    settings = {**new_settings(DIMENSION, bits), "query_estimator": "raw_query"}
+    codes = rotated_codes(Metric.DOT, DIMENSION, settings)
+    rows = codes.encode(VECTORS, np.broadcast_to(CENTER, VECTORS.shape))
+    query = np.float32(factor) * CENTER[np.newaxis]
+    found = codes.distances(codes.turned(query), rows, codes.turned(CENTER[np.newaxis])[0])
+    np.testing.assert_allclose(found, distances(Metric.DOT, query, VECTORS), rtol=1e-4, atol=1e-2)
+
+
+@pytest.mark.parametrize("metric", [Metric.L2, Metric.DOT])
+@pytest.mark.parametrize("bits", [1, 5])
+def test_a_partition_may_have_no_rows(metric: Metric, bits: int) -> None:
+    codes = new_codes(metric, DIMENSION, bits)
+    rows = codes.encode(VECTORS[:0], VECTORS[:0])
+    loaded = codes.loaded(codes.stored(rows), 0)
+    assert codes.distances(QUERIES, loaded, CENTER).shape == (len(QUERIES), 0)
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -1,4 +1,4 @@
-"""Sessions: the tables in memory that some datasets share."""
+"""Sessions: the tables in memory that some datasets share, and the caches of their tables."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from lancelake.clock import Ids, SystemIds
 from lancelake.errors import InvalidRequestError
+from lancelake.index import cache as index_cache
 from lancelake.storage.location import Location
 from lancelake.storage.memory import forget_scope, in_scope, scope_of
 
@@ -47,6 +48,7 @@ class Session:
                 problem = f"{cache}_size_bytes and {cache}_backend are mutually exclusive"
                 raise InvalidRequestError(problem)
         self._made_scope: str | None = None
+        self._tables: set[str] = set()
 
     @property
     def _scope(self) -> str:
@@ -59,19 +61,27 @@ class Session:
             return self._made_scope
 
     def index_cache_size_bytes(self) -> int:
-        """Return the bytes in the index cache: none, since caches belong to the process."""
-        return 0
+        """Return how many bytes of index files are cached for the tables of the session.
+
+        The cache belongs to the process: what other sessions read of these tables counts, too.
+        """
+        return index_cache.size_below(self._tables)
 
     def size_bytes(self) -> int:
-        """Return the bytes in the caches of the session: none."""
-        return 0
+        """Return how many bytes are cached for the tables of the session: those of index files."""
+        return self.index_cache_size_bytes()
+
+    def _added(self, location: Location) -> None:
+        """Count a table among those of the session."""
+        self._tables.add(location.uri)
 
     def is_same_as(self, other: Session) -> bool:
         """Whether two objects are the same session."""
         return self is other
 
     def __repr__(self) -> str:
-        return "Session(index_cache_size_bytes=0, metadata_cache_size_bytes=0)"
+        size = self.index_cache_size_bytes()
+        return f"Session(index_cache_size_bytes={size}, metadata_cache_size_bytes=0)"
 
 
 _sessions: weakref.WeakValueDictionary[str, Session] = weakref.WeakValueDictionary()
@@ -81,7 +91,9 @@ def session_at(location: Location) -> Session:
     """Return the session of a table in memory, or a new one."""
     scope = scope_of(location)
     found = None if scope is None else _sessions.get(scope)
-    return Session() if found is None else found
+    session = Session() if found is None else found
+    session._added(location)
+    return session
 
 
 def locate(
@@ -100,4 +112,7 @@ def locate(
     text = os.fspath(uri)
     if session is not None and text.startswith(_PRIVATE):
         text = in_scope(text, session._scope)
-    return Location.parse(text, storage_options, confine_to=confine_to)
+    location = Location.parse(text, storage_options, confine_to=confine_to)
+    if session is not None:
+        session._added(location)
+    return location

@@ -1,4 +1,4 @@
-"""Tables in memory belong to a session."""
+"""Sessions: their tables in memory, and what is cached for their tables."""
 
 from __future__ import annotations
 
@@ -70,3 +70,28 @@ def test_a_table_on_disk_needs_no_scope(tmp_path: Path) -> None:
 def test_cache_size_and_backend_exclude_each_other() -> None:
     with pytest.raises(ValueError, match="mutually exclusive"):
         lance.Session(index_cache_size_bytes=1, index_cache_backend="moka://")
+
+
+def test_a_session_knows_the_bytes_that_are_cached_for_its_tables(tmp_path: Path) -> None:
+    session, other = lance.Session(), lance.Session()
+    uri = str(tmp_path / "t")
+    lance.write_dataset({"id": list(range(5000))}, uri).create_scalar_index("id", "BTREE")
+    table = lance.dataset(uri, session=session)
+    assert session.index_cache_size_bytes() == 0
+    table.to_table(filter="id = 17")
+    size = session.index_cache_size_bytes()
+    assert size > 0
+    assert session.size_bytes() == size
+    assert f"index_cache_size_bytes={size}," in repr(session)
+    assert other.size_bytes() == 0
+    # A table whose path only starts alike is another one.
+    lance.write_dataset({"id": [1]}, f"{uri}_2", session=other)
+    assert other.size_bytes() == 0
+
+
+def test_versions_of_a_table_are_tables_of_a_session(tmp_path: Path) -> None:
+    made = lance.write_dataset({"id": list(range(5000))}, str(tmp_path / "t"))
+    made.create_scalar_index("id", "BTREE")
+    table = lance.dataset(str(tmp_path / "t"))
+    table.to_table(filter="id = 17")
+    assert table.checkout_version(2).session().size_bytes() > 0
