@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.frozen import FrozenMap
 from lancelake.scan.explain import explain
@@ -40,5 +42,14 @@ def test_columns_read_after_the_filter_are_a_step_of_their_own(source: Snapshot)
     assert "LanceRead: projection=[a], source=stream\n" in text
     assert "projection=[key]\n" in text
     early = explain(plan(source, ScanRequest(columns=("a", "key"), filter="key > 3")))
+    assert "source=stream" not in early
+    assert "projection=[a, key]\n" in early
+
+
+def test_listed_columns_are_read_late_unless_the_filter_needs_them(source: Snapshot) -> None:
+    shown = ScanRequest(columns=("a", "key"), filter="key > 3")
+    late = explain(plan(source, replace(shown, late_materialization=("a",))))
+    assert "LanceRead: projection=[a], source=stream\n" in late
+    early = explain(plan(source, replace(shown, late_materialization=("key",))))
     assert "source=stream" not in early
     assert "projection=[a, key]\n" in early
