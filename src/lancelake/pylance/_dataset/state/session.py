@@ -10,6 +10,7 @@ from typing import Any
 
 from lancelake.clock import Ids, SystemIds
 from lancelake.errors import InvalidRequestError
+from lancelake.pylance._dataset.state.cache_backends import ensure_backend
 from lancelake.storage.location import Location
 from lancelake.storage.memory import forget_scope, in_scope, scope_of
 
@@ -44,6 +45,8 @@ class Session:
             if size is not None and backend is not None:
                 problem = f"{cache}_size_bytes and {cache}_backend are mutually exclusive"
                 raise InvalidRequestError(problem)
+            if backend is not None:
+                ensure_backend(f"{cache}_backend", backend)
         self._scope = _IDS.uuid4().hex
         _sessions[self._scope] = self
         weakref.finalize(self, forget_scope, self._scope)
@@ -72,6 +75,13 @@ def session_at(location: Location) -> Session:
     scope = scope_of(location)
     found = None if scope is None else _sessions.get(scope)
     return Session() if found is None else found
+
+
+def ensure_own(session: Session | None, dataset: Any) -> None:
+    """Refuse a session for writing to a dataset that has another one."""
+    if session is not None and session is not dataset.session():
+        problem = "The provided session is not the destination dataset's own session"
+        raise InvalidRequestError(problem, action="Pass that of the dataset, or none.")
 
 
 def locate(

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.pylance.fragment import write_fragments
 from lancelake.storage import memory
 
 ROWS = pa.table({"a": [1, 2, 3]})
@@ -61,3 +62,16 @@ def test_memory_is_freed_with_the_last_dataset() -> None:
 def test_cache_size_and_backend_exclude_each_other() -> None:
     with pytest.raises(ValueError, match="mutually exclusive"):
         lance.Session(index_cache_size_bytes=1, index_cache_backend="moka://")
+
+
+def test_fragments_of_a_dataset_are_written_with_its_own_session() -> None:
+    made = lance.write_dataset(ROWS, "memory://own")
+    assert len(write_fragments(ROWS, made, session=made.session())) == 1
+    with pytest.raises(ValueError, match="not the destination dataset's own session"):
+        write_fragments(ROWS, made, session=lance.Session())
+
+
+def test_a_cache_backend_is_checked() -> None:
+    lance.Session(metadata_cache_backend="moka://?capacity=1024")
+    with pytest.raises(ValueError, match=r"metadata_cache_backend: .*capacity is required"):
+        lance.Session(metadata_cache_backend="moka://")
