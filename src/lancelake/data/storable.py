@@ -92,5 +92,5 @@ def _trails(fields: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:
 
 
 def _needs_2_2(where: str, what: str, version: FileVersion) -> UnsupportedError:
-    msg = f"column {where} is {what}, which data files {version.value} do not support"
+    msg = f"column {where} is {what}, which is not supported in data files {version.value}"
     return UnsupportedError(msg, column=where, action='Write with data_storage_version="2.2".')

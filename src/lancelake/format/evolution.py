@@ -116,7 +116,7 @@ def resolve(schema: Schema, path: str) -> tuple[Field, ...]:
     names = split_path(path)
     trail = follow(schema.fields, names, exact=True, opens=lambda node: not node.is_blob_v2)
     if len(trail) < len(names):
-        problem = f"Column {path} does not exist in the dataset"
+        problem = f'Column "{path}" does not exist in the dataset'
         advice = suggestion(path, schema.names, "columns")
         raise InvalidRequestError(problem, column=path, action=advice)
     return trail

@@ -27,7 +27,8 @@ class FileVersion(Enum):
         return self not in (FileVersion.LEGACY, FileVersion.V2_0)
 
 
-STABLE = FileVersion.V2_0
+UNNAMED = FileVersion.V2_0
+"""Version of the files of a table whose manifest has a flag for them, but no name."""
 DEFAULT = FileVersion.V2_1
 
 _NUMBERS = {
@@ -50,7 +51,7 @@ _BY_NUMBERS = {
 _BY_NAME = {version.value: version for version in FileVersion} | {
     "0.3": FileVersion.V2_0,
     "legacy": FileVersion.LEGACY,
-    "stable": STABLE,
+    "stable": DEFAULT,
     "next": FileVersion.V2_2,
 }
 

@@ -181,7 +181,7 @@ def _data_version(message: table_pb2.Manifest) -> FileVersion:
     if versions:
         return file_version.only(versions)
     if message.writer_feature_flags & FeatureFlags.V2_FILES:
-        return file_version.STABLE
+        return file_version.UNNAMED
     return FileVersion.LEGACY
 
 

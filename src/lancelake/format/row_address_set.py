@@ -36,6 +36,6 @@ def decode(data: bytes) -> dict[FragmentId, BitMap]:
             whole = BitMap(range(MAX_ROWS)) if not length else BitMap.deserialize(data[start:at])
             parts[FragmentId(fragment)] = whole
     except (struct.error, ValueError, OverflowError, TypeError) as error:
-        problem = f"this is not a serialized set of row addresses: {error}"
+        problem = f"Invalid row address mask: {error}"
         raise InvalidRequestError(problem, action="Use serialize_row_addrs.") from error
     return parts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from inspect import signature
 from typing import Any
 
 from lancelake.data.codec import official
@@ -26,7 +28,26 @@ def stable_version() -> str:
     return file_version.DEFAULT.value
 
 
+@cache
+def _writer() -> Any:
+    """Return the codec's writer, whose files have the version of new tables by default."""
+    base = official.file_member("LanceFileWriter")
+
+    class LanceFileWriter(base):  # type: ignore[misc, valid-type]  # loaded when it is used
+        __doc__ = base.__doc__
+        __signature__ = signature(base)
+
+        def __init__(
+            self, path: Any, schema: Any = None, *, version: str | None = None, **options: Any
+        ) -> None:
+            super().__init__(path, schema, version=version or stable_version(), **options)
+
+    return LanceFileWriter
+
+
 def __getattr__(name: str) -> Any:
+    if name == "LanceFileWriter":
+        return _writer()
     if name not in _NAMES:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

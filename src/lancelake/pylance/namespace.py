@@ -1,46 +1,65 @@
-"""Directory namespace: the tables below one root by name."""
+"""Directory namespace: tables and namespaces below one root by name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+import json
+from typing import Any
 
-from lancelake.errors import AlreadyExistsError, TableNotFoundError, UnsupportedError
-from lancelake.expr.literals import quoted
-from lancelake.format import layout
-from lancelake.pylance.dataset import LanceDataset
-from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
+import pyarrow as pa
+from lance_namespace import (
+    CreateNamespaceResponse,
+    CreateTableResponse,
+    DeclareTableResponse,
+    DeregisterTableResponse,
+    DescribeNamespaceResponse,
+    DescribeTableResponse,
+    DropNamespaceResponse,
+    DropTableResponse,
+    LanceNamespace,
+    ListNamespacesResponse,
+    ListTablesResponse,
+    NamespaceExistsResponse,
+    RegisterTableResponse,
+    TableExistsResponse,
+)
+
+from lancelake.clock import Ids, SystemIds
+from lancelake.errors import UnsupportedError
+from lancelake.pylance._dataset.state.session import Session
+from lancelake.pylance._namespace_manifest import NAMESPACE, TABLE, Manifest, Root
+from lancelake.pylance._values.namespace_errors import (
+    InvalidInput,
+    MissingNamespace,
+    MissingTable,
+    NamespaceNotEmpty,
+    TakenNamespace,
+    TakenTable,
+)
+from lancelake.pylance._values.namespace_places import (
+    SUFFIX,
+    Paged,
+    count_below,
+    ensure_inside,
+    folder_of,
+    joined,
+    names_below,
+    page_of,
+)
+from lancelake.table.drop import drop_table
 
 __all__ = ["DeclareTableResponse", "DescribeTableResponse", "DirectoryNamespace"]
 
-_MANIFEST = "__manifest"
-_SUFFIX = ".lance"
-_SEPARATOR = "$"
 _RESERVED = ".lance-reserved"
+_MODES = {"create": "create", "existok": "exist_ok", "overwrite": "overwrite"}
+_IDS: Ids = SystemIds()
 
 
-class _Asks(Protocol):
-    id: list[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeTableResponse:
-    """Location of a table and the options to open it."""
-
-    location: str
-    storage_options: dict[str, str] | None = None
-    managed_versioning: bool | None = None
-
-
-DeclareTableResponse = DescribeTableResponse
-
-
-class DirectoryNamespace:
+class DirectoryNamespace(LanceNamespace):
     """Tables in the folders `<name>.lance` below a root, and those in its `__manifest` table.
 
-    Properties named `storage.<key>` are storage options. New tables are declared at the root
-    level only; tables in nested namespaces are found if another client declared them.
+    The manifest holds nested namespaces and their tables; it is made with the first of them.
+    Properties named `storage.<key>` are storage options. Operations on the content of tables are
+    those of `LanceDataset`.
     """
 
     def __init__(
@@ -51,80 +70,217 @@ class DirectoryNamespace:
         if "root" not in properties:
             raise TypeError("DirectoryNamespace needs the property 'root'")
         prefix = "storage."
-        self._options = {k.removeprefix(prefix): v for k, v in properties.items() if prefix in k}
-        self._uses_manifest = str(properties.get("manifest_enabled", "true")).lower() != "false"
-        self._root = Location.parse(properties["root"], self._options)
+        options = {k.removeprefix(prefix): v for k, v in properties.items() if prefix in k}
+        self._options = options or None
+        self._root = Root(
+            uri=properties["root"], options=self._options, session=session or Session()
+        )
+        is_used = str(properties.get("manifest_enabled", "true")).lower() != "false"
+        self._manifest = Manifest(root=self._root, is_used=is_used)
 
     def namespace_id(self) -> str:
         """Return a description that identifies the namespace."""
-        return f"DirectoryNamespace {{ root: {self._root.uri!r} }}"
+        return f'DirectoryNamespace {{ root: "{self._root.location.uri}" }}'
 
     def __repr__(self) -> str:
         return self.namespace_id()
 
-    def describe_table(self, request: _Asks) -> DescribeTableResponse:
-        """Return the location of a table."""
-        found = self._place(request.id)
+    def create_namespace(self, request: Any) -> CreateNamespaceResponse:
+        """Add a namespace below the root or below another one."""
+        parts, properties = _parts(request), dict(getattr(request, "properties", None) or {})
+        if not parts:
+            raise TakenNamespace("Namespace already exists: the root")
+        if len(parts) > 1 and not self._has_namespace(parts[:-1]):
+            raise MissingNamespace(f"Namespace not found: parent namespace '{joined(parts[:-1])}'")
+        metadata = json.dumps(properties) if properties else None
+        if not self._manifest.add(joined(parts), NAMESPACE, metadata=metadata):
+            raise TakenNamespace(f"Namespace already exists: {joined(parts)}")
+        return CreateNamespaceResponse(properties=properties or None)
+
+    def describe_namespace(self, request: Any) -> DescribeNamespaceResponse:
+        """Return the properties of a namespace."""
+        parts = _parts(request)
+        if not parts:
+            return DescribeNamespaceResponse(properties={})
+        found = self._manifest.rows(NAMESPACE, joined(parts)).get(joined(parts))
         if found is None:
-            raise TableNotFoundError(f"Table not found: table id {_name(request.id)!r}")
-        return self._response(found)
+            raise MissingNamespace(f"Namespace not found: {joined(parts)}")
+        text = found.get("metadata")
+        return DescribeNamespaceResponse(properties=json.loads(text) if text else {})
 
-    def table_exists(self, request: _Asks) -> None:
-        """Raise an error if a table does not exist."""
-        self.describe_table(request)
+    def namespace_exists(self, request: Any) -> NamespaceExistsResponse:
+        """Raise an error if a namespace does not exist."""
+        self._ensure_namespace(_parts(request))
+        return NamespaceExistsResponse()
 
-    def list_tables(self, request: Any) -> list[str]:
-        """Return the names of the tables at the root."""
-        names = {name.removesuffix(_SUFFIX) for name in open_store(self._root).list_dirs("")}
-        listed = {name for name in self._listed() if _SEPARATOR not in name}
-        folders = {n for n in names if self._has_versions(f"{n}{_SUFFIX}")}
-        return sorted(folders | listed)
+    def list_namespaces(self, request: Any) -> ListNamespacesResponse:
+        """Return the names of the namespaces directly below one."""
+        page = _page(request, names_below(self._manifest.rows(NAMESPACE), _parts(request)))
+        return ListNamespacesResponse(namespaces=page.names, page_token=page.token)
 
-    def declare_table(self, request: _Asks) -> DeclareTableResponse:
+    def drop_namespace(self, request: Any) -> DropNamespaceResponse:
+        """Remove an empty namespace."""
+        parts = _parts(request)
+        if not parts:
+            raise InvalidInput("Invalid input: Root namespace cannot be dropped")
+        self._ensure_namespace(parts)
+        count = count_below(self._manifest.rows(), parts)
+        if count:
+            kept = f"'{joined(parts)}' (contains {count} child objects)"
+            raise NamespaceNotEmpty(f"Namespace not empty: {kept}")
+        self._manifest.remove(joined(parts))
+        return DropNamespaceResponse()
+
+    def create_table(self, request: Any, request_data: bytes) -> CreateTableResponse:
+        """Write a new table from an Arrow IPC stream, or replace its rows."""
+        parts, mode = _table_parts(request), _mode(request)
+        if not request_data:
+            required = "Request data (Arrow IPC stream) is required for create_table"
+            raise InvalidInput(f"Invalid input: {required}")
+        place = self._place(parts)
+        if place is not None and mode == "exist_ok":
+            return CreateTableResponse(
+                location=self._root.child(place), storage_options=self._options
+            )
+        is_written = place is not None and self._root.has_table(place)
+        if is_written and mode == "create":
+            raise TakenTable(f"Table already exists: {parts[-1]}")
+        if place is None:
+            place = self._added(parts)
+        rows = pa.ipc.open_stream(request_data)
+        made = self._root.write(rows, place, "overwrite" if is_written else "create")
+        return CreateTableResponse(
+            location=self._root.child(place), version=made.version, storage_options=self._options
+        )
+
+    def declare_table(self, request: Any) -> DeclareTableResponse:
         """Reserve the location of a new table."""
-        if len(request.id) != 1:
-            raise UnsupportedError("tables can be declared at the root of the namespace only")
-        if self._place(request.id) is not None:
-            raise AlreadyExistsError(f"Table already exists: {_name(request.id)}")
-        folder = f"{_name(request.id)}{_SUFFIX}"
-        manifest = self._manifest()
-        if manifest is None:
-            open_store(self._root).put(f"{folder}/{_RESERVED}", b"")
-        else:
-            row = {"object_id": _name(request.id), "object_type": "table", "location": folder}
-            manifest.insert([row], schema_mode="merge")
-        return self._response(folder)
+        parts = _table_parts(request)
+        if self._place(parts) is not None:
+            raise TakenTable(f"Table already exists: {parts[-1]}")
+        place = self._added(parts)
+        return DeclareTableResponse(location=self._root.child(place), storage_options=self._options)
+
+    def describe_table(self, request: Any) -> DescribeTableResponse:
+        """Return the location of a table."""
+        parts = _table_parts(request)
+        uri = self._root.child(self._found(parts))
+        return DescribeTableResponse(
+            table=parts[-1],
+            namespace=parts[:-1],
+            location=uri,
+            table_uri=uri,
+            storage_options=self._options,
+        )
+
+    def table_exists(self, request: Any) -> TableExistsResponse:
+        """Raise an error if a table does not exist."""
+        self._found(_table_parts(request))
+        return TableExistsResponse()
+
+    def list_tables(self, request: Any) -> ListTablesResponse:
+        """Return the names of the tables directly in a namespace."""
+        parts = _parts(request)
+        names = names_below(self._manifest.rows(TABLE), parts)
+        if not parts:
+            folders = self._root.store.list_dirs("")
+            names |= {
+                folder.removesuffix(SUFFIX)
+                for folder in folders
+                if folder.endswith(SUFFIX) and self._root.has_table(folder)
+            }
+        page = _page(request, names)
+        return ListTablesResponse(tables=page.names, page_token=page.token)
+
+    def register_table(self, request: Any) -> RegisterTableResponse:
+        """Give a name to a table at a path below the root."""
+        parts = _table_parts(request)
+        ensure_inside(request.location)
+        if self._place(parts) is not None or not self._listed(parts, request.location):
+            raise TakenTable(f"Table already exists: {parts[-1]}")
+        return RegisterTableResponse(location=request.location)
+
+    def deregister_table(self, request: Any) -> DeregisterTableResponse:
+        """Forget the name of a table; its files stay."""
+        parts = _table_parts(request)
+        place = self._manifest.location(joined(parts))
+        if place is None:
+            raise MissingTable(f"Table not found: {joined(parts)}")
+        self._manifest.remove(joined(parts))
+        return DeregisterTableResponse(id=parts, location=self._root.child(place))
+
+    def drop_table(self, request: Any) -> DropTableResponse:
+        """Delete the files of a table, and its name."""
+        parts = _table_parts(request)
+        place = self._found(parts)
+        self._manifest.remove(joined(parts))
+        uri = self._root.child(place)
+        if self._root.has_table(place):
+            drop_table(self._root.location.child(place))
+        reserved = f"{place}/{_RESERVED}"
+        if self._root.store.exists(reserved):
+            self._root.store.delete(reserved)
+        return DropTableResponse(id=parts, location=uri)
+
+    @property
+    def _given(self) -> dict[str, str] | None:
+        return self._options or None
+
+    def _added(self, parts: list[str]) -> str:
+        """Reserve a folder for a table, in the manifest if there is one or has to be."""
+        folder = folder_of(parts, _IDS.uuid4().hex)
+        if len(parts) == 1 and not self._manifest.exists():
+            self._root.store.put(f"{folder}/{_RESERVED}", b"")
+        elif not self._listed(parts, folder):
+            raise TakenTable(f"Table already exists: {parts[-1]}")
+        return folder
+
+    def _listed(self, parts: list[str], folder: str) -> bool:
+        return self._manifest.add(joined(parts), TABLE, location=folder)
+
+    def _found(self, parts: list[str]) -> str:
+        place = self._place(parts)
+        if place is None:
+            raise MissingTable(f"Table not found: table id {joined(parts)!r}")
+        return place
 
     def _place(self, parts: list[str]) -> str | None:
-        listed = self._listed(_name(parts)).get(_name(parts))
+        listed = self._manifest.location(joined(parts))
         if listed is not None or len(parts) != 1:
             return listed
-        folder = f"{parts[0]}{_SUFFIX}"
-        store = open_store(self._root)
-        is_there = self._has_versions(folder) or store.exists(f"{folder}/{_RESERVED}")
+        folder = f"{parts[0]}{SUFFIX}"
+        is_reserved = self._root.store.exists(f"{folder}/{_RESERVED}")
+        is_there = is_reserved or self._root.has_table(folder)
         return folder if is_there else None
 
-    def _has_versions(self, folder: str) -> bool:
-        return bool(open_store(self._root).list_names(f"{folder}/{layout.VERSIONS}"))
+    def _has_namespace(self, parts: list[str]) -> bool:
+        return not parts or joined(parts) in self._manifest.rows(NAMESPACE, joined(parts))
 
-    def _manifest(self) -> LanceDataset | None:
-        if not self._uses_manifest or not self._has_versions(_MANIFEST):
-            return None
-        return LanceDataset(self._root.child(_MANIFEST).uri, storage_options=self._options or None)
-
-    def _listed(self, name: str | None = None) -> dict[str, str]:
-        """Return the locations of tables in the manifest by name: all, or one."""
-        manifest = self._manifest()
-        if manifest is None:
-            return {}
-        only = "" if name is None else f" AND object_id = {quoted(name)}"
-        rows = manifest.to_table(["object_id", "location"], f"object_type = 'table'{only}")
-        return {row["object_id"]: row["location"] for row in rows.to_pylist()}
-
-    def _response(self, folder: str) -> DescribeTableResponse:
-        options = self._options or None
-        return DescribeTableResponse(location=self._root.child(folder).uri, storage_options=options)
+    def _ensure_namespace(self, parts: list[str]) -> None:
+        if not self._has_namespace(parts):
+            raise MissingNamespace(f"Namespace not found: {joined(parts)}")
 
 
-def _name(parts: list[str]) -> str:
-    return _SEPARATOR.join(parts)
+def _page(request: Any, names: set[str]) -> Paged:
+    token, limit = getattr(request, "page_token", None), getattr(request, "limit", None)
+    return page_of(names, token, limit)
+
+
+def _parts(request: Any) -> list[str]:
+    return list(getattr(request, "id", None) or [])
+
+
+def _table_parts(request: Any) -> list[str]:
+    parts = _parts(request)
+    if not parts:
+        raise InvalidInput("Invalid input: Table ID cannot be empty")
+    return parts
+
+
+def _mode(request: Any) -> str:
+    given: str = getattr(request, "mode", None) or "create"
+    mode = _MODES.get(given.lower().replace("_", ""))
+    if mode is None:
+        supported = "Supported modes are: 'Create', 'ExistOk', 'Overwrite'"
+        raise InvalidInput(f"Invalid input: Unsupported create_table mode '{given}'. {supported}")
+    return mode

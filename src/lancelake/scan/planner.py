@@ -57,6 +57,7 @@ def plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         isinstance(output, ColumnOutput) and output.stored_blobs(schema) for output in outputs
     )
     shown = _schema(snapshot, outputs)
+    predicate = _predicate(snapshot, request)
     spec = ScanSpec(
         files=snapshot.files,
         manifest_at=snapshot.manifest_at,
@@ -65,8 +66,8 @@ def plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         widths=column_widths(schema),
         outputs=outputs,
         output_schema=shown,
-        predicate=_predicate(snapshot, request),
-        late=_late(request, outputs),
+        predicate=predicate,
+        late=_late(request, outputs, predicate),
         batch_rows=request.batch_size,
         batch_readahead=request.batch_readahead,
         has_stable_row_ids=snapshot.manifest.has_stable_row_ids,
@@ -166,11 +167,18 @@ def is_long(filter: Filter) -> bool:
     return isinstance(filter, str) and len(filter) > _SHORT_FILTER
 
 
-def _late(request: ScanRequest, outputs: Sequence[Output]) -> bool | None:
-    """Whether to read outputs after filtering, or None to decide by selectivity."""
+def _late(
+    request: ScanRequest, outputs: Sequence[Output], predicate: Predicate | None
+) -> bool | None:
+    """Whether to read outputs after filtering, or None to decide by selectivity.
+
+    Columns of the filter are read before it, even when they are asked for late.
+    """
     asked = request.late_materialization
     if isinstance(asked, tuple):
-        return any(o.path[0] in asked for o in outputs if isinstance(o, ColumnOutput))
+        tested = () if predicate is None else predicate.paths
+        columns = [o.path for o in outputs if isinstance(o, ColumnOutput)]
+        return any(path[0] in asked and path not in tested for path in columns)
     return asked
 
 

@@ -169,3 +169,8 @@ def test_a_field_may_forbid_nulls_from_now_on() -> None:
     after = evolution.alter(SCHEMA, [change], first_id=FRESH).schema
     assert evolution.forbids_more_nulls(SCHEMA, after)
     assert not evolution.forbids_more_nulls(after, SCHEMA)
+
+
+def test_an_unknown_column_is_named_in_quotes() -> None:
+    with pytest.raises(InvalidRequestError, match='Column "q" does not exist in the dataset'):
+        evolution.resolve(SCHEMA, "q")

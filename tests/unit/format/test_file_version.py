@@ -19,7 +19,7 @@ from lancelake.format.file_version import FileVersion
         ("2.2", FileVersion.V2_2),
         ("2.3", FileVersion.V2_3),
         ("legacy", FileVersion.LEGACY),
-        ("Stable", FileVersion.V2_0),
+        ("Stable", FileVersion.V2_1),
         ("next", FileVersion.V2_2),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,3 +42,30 @@ def test_reads_are_counted(tmp_path: Path) -> None:
 def test_the_stable_version_is_that_of_new_tables(tmp_path: Path) -> None:
     made = lance.write_dataset(pa.table({"a": [1]}), tmp_path / "t")
     assert made.data_storage_version == file.stable_version()
+
+
+def test_files_have_the_version_of_new_tables(tmp_path: Path) -> None:
+    table = pa.table({"a": [1, 2]})
+    made = lance.write_dataset(table, tmp_path / "t")
+    with file.LanceFileWriter(tmp_path / "t" / "data" / "one.lance") as writer:
+        writer.write_batch(table)
+    fragment = lance.LanceFragment.create_from_file("one.lance", made, 0)
+    append = lance.LanceOperation.Append([fragment])
+    assert lance.LanceDataset.commit(made, append, read_version=1).count_rows() == 4
+
+
+def test_files_have_the_version_that_is_asked_for(tmp_path: Path) -> None:
+    with file.LanceFileWriter(tmp_path / "f.lance", version="2.0") as writer:
+        writer.write_batch(pa.table({"a": [1]}))
+    metadata = file.LanceFileReader(str(tmp_path / "f.lance")).metadata()
+    assert (metadata.major_version, metadata.minor_version) == (0, 3)
+
+
+def test_stable_files_are_those_of_new_tables(tmp_path: Path) -> None:
+    made = lance.write_dataset(pa.table({"a": [1]}), tmp_path / "t", data_storage_version="stable")
+    assert made.data_storage_version == file.stable_version()
+
+
+def test_the_writer_has_the_arguments_of_the_codec() -> None:
+    names = signature(file.LanceFileWriter).parameters
+    assert {"path", "schema", "version", "data_cache_bytes", "max_page_bytes"} <= set(names)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -79,3 +81,12 @@ def test_questions_are_shown_as_in_pylance(
 def test_a_plan_says_that_the_answer_of_an_index_did_not_help(indexed: lance.LanceDataset) -> None:
     text = indexed.scanner(filter="z >= 0").explain_plan()
     assert "query=[z >= 0]@z_idx(ZONEMAP), rows=100, exact=false, used=false" in text
+
+
+def test_listed_columns_are_read_late_unless_the_filter_needs_them(source: Snapshot) -> None:
+    shown = ScanRequest(columns=("a", "key"), filter="key > 3")
+    late = explain(plan(source, replace(shown, late_materialization=("a",))))
+    assert "LanceRead: projection=[a], source=stream\n" in late
+    early = explain(plan(source, replace(shown, late_materialization=("key",))))
+    assert "source=stream" not in early
+    assert "projection=[a, key]\n" in early

@@ -216,7 +216,7 @@ class FragmentColumns(ABC):
             source: Any = self
             function = to_function(value_func, source, columns, batch_size)
             if function.checkpoint is not None:
-                msg = "checkpoint files are not supported for a single fragment"
+                msg = "A checkpoint file cannot be used for a single fragment"
                 raise InvalidRequestError(msg, action="Store the results yourself.")
             made = one_fragment.map_columns(base, self._fragment, function)
         else:

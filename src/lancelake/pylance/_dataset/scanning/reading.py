@@ -24,6 +24,7 @@ from lancelake.pylance._dataset.arguments.scan_arguments import (
     row_numbers,
 )
 from lancelake.pylance._dataset.indices.index_statistics import index_statistics
+from lancelake.pylance._dataset.scanning.inner_dataset import InnerDataset
 from lancelake.pylance._dataset.scanning.sql import SqlQueryBuilder
 from lancelake.pylance.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, checked_buffer_size
 from lancelake.scan import take as taking
@@ -64,6 +65,11 @@ class DatasetReads(ABC):
             True
         """
         return self.initial_storage_options
+
+    @property
+    def _ds(self) -> InnerDataset:
+        """The object that has pylance's inner methods."""
+        return InnerDataset(self)
 
     def version_refs(self) -> list[dict[str, int]]:
         """Return the numbers of all versions, oldest first, without reading them.

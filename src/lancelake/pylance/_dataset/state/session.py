@@ -12,6 +12,7 @@ from typing import Any
 from lancelake.clock import Ids, SystemIds
 from lancelake.errors import InvalidRequestError
 from lancelake.index import cache as index_cache
+from lancelake.pylance._dataset.state.cache_backends import ensure_backend
 from lancelake.storage.location import Location
 from lancelake.storage.memory import forget_scope, in_scope, scope_of
 
@@ -47,6 +48,8 @@ class Session:
             if size is not None and backend is not None:
                 problem = f"{cache}_size_bytes and {cache}_backend are mutually exclusive"
                 raise InvalidRequestError(problem)
+            if backend is not None:
+                ensure_backend(f"{cache}_backend", backend)
         self._made_scope: str | None = None
         self._tables: set[str] = set()
 
@@ -94,6 +97,13 @@ def session_at(location: Location) -> Session:
     session = Session() if found is None else found
     session._added(location)
     return session
+
+
+def ensure_own(session: Session | None, dataset: Any) -> None:
+    """Refuse a session for writing to a dataset that has another one."""
+    if session is not None and session is not dataset.session():
+        problem = "The provided session is not the destination dataset's own session"
+        raise InvalidRequestError(problem, action="Pass that of the dataset, or none.")
 
 
 def locate(

@@ -41,7 +41,7 @@ from lancelake.pylance._dataset.arguments.offered_options import ensure_offered
 from lancelake.pylance._dataset.arguments.options import UncommittedOptions
 from lancelake.pylance._dataset.arguments.os_errors import os_errors
 from lancelake.pylance._dataset.state.guarded import commit_lock_of
-from lancelake.pylance._dataset.state.session import Session, locate
+from lancelake.pylance._dataset.state.session import Session, ensure_own, locate
 from lancelake.pylance._dataset.writing.external_blobs import ensure_blob_mode, rows_with_blobs
 from lancelake.pylance._dataset.writing.transaction import Transaction, from_transaction
 from lancelake.pylance._values.arguments import given
@@ -195,6 +195,7 @@ def write_fragments(
     chosen = write_options(mode, **given(locals(), without=_NOT_FILE_OPTIONS))
     snapshot = getattr(dataset_uri, "_snapshot", None)
     if snapshot is not None:
+        ensure_own(session, dataset_uri)
         location = snapshot.location
     else:
         uri = dataset_uri if table_id is None else None

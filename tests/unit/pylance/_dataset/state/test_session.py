@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.pylance.fragment import write_fragments
 from lancelake.storage import memory
 
 ROWS = pa.table({"a": [1, 2, 3]})
@@ -95,3 +96,16 @@ def test_versions_of_a_table_are_tables_of_a_session(tmp_path: Path) -> None:
     table = lance.dataset(str(tmp_path / "t"))
     table.to_table(filter="id = 17")
     assert table.checkout_version(2).session().size_bytes() > 0
+
+
+def test_fragments_of_a_dataset_are_written_with_its_own_session() -> None:
+    made = lance.write_dataset(ROWS, "memory://own")
+    assert len(write_fragments(ROWS, made, session=made.session())) == 1
+    with pytest.raises(ValueError, match="not the destination dataset's own session"):
+        write_fragments(ROWS, made, session=lance.Session())
+
+
+def test_a_cache_backend_is_checked() -> None:
+    lance.Session(metadata_cache_backend="moka://?capacity=1024")
+    with pytest.raises(ValueError, match=r"metadata_cache_backend: .*capacity is required"):
+        lance.Session(metadata_cache_backend="moka://")

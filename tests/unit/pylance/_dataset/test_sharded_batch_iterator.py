@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.pylance._dataset.scanning.sharded_batch_iterator import ShardedBatchIterator
+from lancelake.pylance._dataset.sharded_batch_iterator import ShardedBatchIterator
 
 
 @pytest.fixture
