@@ -180,6 +180,8 @@ def _logical_type(dtype: pa.DataType, metadata: Mapping[str, bytes], where: str)
         msg = f"column {where} has type {dtype}, which the Lance format does not support"
         if pa.types.is_fixed_size_list(dtype) and not dtype.list_size:
             msg += ": its dimension must be a positive integer"
+        if pa.types.is_map(dtype) and dtype.keys_sorted:
+            msg += ": unsupported map field with keys_sorted=True"
         action = "Cast the column to another type."
         raise UnsupportedError(msg, column=where, found=str(dtype), action=action) from error
 

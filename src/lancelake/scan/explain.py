@@ -21,10 +21,11 @@ from lancelake.format.column_path import join_path
 from lancelake.scan.index_search.search import AskedIndex
 from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.outputs import ColumnOutput, ExpressionOutput, MetaOutput
-from lancelake.scan.plan import ScanPlan
+from lancelake.scan.plan import ScanPlan, ScanTask
 from lancelake.scan.request import Ordering
 
 _MOST_VALUES = 20
+_COUNT = "CountFromMask"
 
 
 def explain(
@@ -36,8 +37,13 @@ def explain(
 ) -> str:
     """Describe the steps of a scan, the last one first; with the counts of a run, if given.
 
-    `read` is the name of the step that reads the fragments.
+    `read` is the name of the step that reads the fragments. Rows that were counted, and that
+    indices know, were not read.
     """
+    is_count = measure is not None and measure.is_count
+    by_index = _exact_rows(plan) if is_count else None
+    if by_index is not None and all(map(_is_known, plan.tasks)):
+        read = _COUNT
     output = "" if measure is None else f", metrics=[{measure.output}]"
     steps = [f"Output: {', '.join(plan.schema.names) or '(no columns)'}{output}"]
     if plan.order_by:
@@ -62,6 +68,8 @@ def explain(
     )
     lines = ["  " * depth + step for depth, step in enumerate(steps)]
     below = index_steps(plan)
+    if by_index is not None and read != _COUNT:
+        below.insert(0, f"{_COUNT}: rows={by_index}")
     if measure is not None:
         elapsed_ms = measure.planning.elapsed_s * 1000
         below.append(f"Planning: metrics=[{measure.planning_io}, elapsed_ms={elapsed_ms:.3f}]")
@@ -87,12 +95,23 @@ def _skipped(plan: ScanPlan) -> str:
     if found is None:
         return ""
     known = [task for task in plan.tasks if task.rows is not None]
-    exact = sum(len(task.rows or ()) for task in known if not task.recheck)
+    exact = _exact_rows(plan)
     checked = sum(len(task.rows or ()) for task in known if task.recheck)
     return (
         f", fragments_skipped={len(found.empty)}, fragments_scanned={len(plan.tasks) - len(known)}"
         f", rows_by_index={exact}, rows_to_check={checked}"
     )
+
+
+def _exact_rows(plan: ScanPlan) -> int | None:
+    """Return the number of rows that indices found exactly, None if none were asked."""
+    if plan.index_search is None:
+        return None
+    return sum(len(task.rows or ()) for task in plan.tasks if _is_known(task))
+
+
+def _is_known(task: ScanTask) -> bool:
+    return task.rows is not None and not task.recheck
 
 
 def index_steps(plan: ScanPlan) -> list[str]:

@@ -65,6 +65,7 @@ class ScanMeasure:
         self.scan = StepCounts()
         self.scan_io = StepIo()
         self.output = StepCounts()
+        self.is_count = False
 
     def another_run(self) -> ScanMeasure:
         """Return the counts of planning, for another run of the same plan."""
@@ -102,6 +103,7 @@ class ScanMeasure:
         started = self._clock.monotonic_s()
         with self.scan_io.account.active():
             rows = count()
+        self.is_count = True
         for step in (self.scan, self.output):
             step.elapsed_s += self._clock.monotonic_s() - started
             step.rows += rows

@@ -293,3 +293,17 @@ class TestPublic:
         dtype = pa.map_(pa.field("k", pa.string(), nullable=False), pa.field("v", pa.int8()))
 
         assert public_field(one(dtype)).type.key_field.name == "key"
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (pa.map_(pa.string(), pa.int8(), keys_sorted=True), "unsupported map field"),
+        (pa.list_(pa.float32(), 0), "dimension must be a positive integer"),
+    ],
+)
+def test_a_type_that_the_format_lacks_is_refused_with_the_reason(
+    kind: pa.DataType, reason: str
+) -> None:
+    with pytest.raises(UnsupportedError, match=f"column x has type .*: .*{reason}"):
+        from_arrow(pa.schema([("x", kind)]))

@@ -21,3 +21,14 @@ def test_texts_name_fields_files_and_operations() -> None:
     assert "some_name = 1" in newest
     assert "Overwrite" in oldest
     assert debug.list_transactions(made, 1) == [newest]
+
+
+def test_texts_have_the_layout_of_pylance() -> None:
+    made = lance.write_dataset(pa.table({"a": [1, 2]}), "memory://layout")
+    lines = ["Field {", '    name: "a",', "    id: 0,", "    parent_id: -1,"]
+    kind = ["    logical_type: LogicalType(", '        "int64",', "    ),"]
+    expected = "\n        ".join([*lines, *kind])
+    assert expected in debug.format_schema(made)
+    text = debug.format_fragment(made.get_fragments()[0].metadata, made)
+    assert text.startswith("PrettyPrintableFragment {\n    id: 0,")
+    assert "\n    schema: Schema {\n" in text

@@ -188,7 +188,8 @@ class DatasetHistory:
             problem = "Must specify either compared_against or both begin_version and end_version"
             raise InvalidRequestError(problem, table=here.location.uri)
         elif begin_version is None or end_version is None:
-            problem = "Must specify both begin_version and end_version"
+            both = "Must specify both with_begin_version and with_end_version"
+            problem = f"Invalid user input: {both}"
             raise InvalidRequestError(problem, table=here.location.uri)
         else:
             versions = version_range(here, AtVersion(begin_version), AtVersion(end_version))

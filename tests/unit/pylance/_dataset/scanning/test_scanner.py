@@ -104,3 +104,21 @@ def test_an_analysis_shows_the_reads_of_the_scan_and_of_planning(tmp_path: Path)
     scan, _, planning = text.splitlines()[3:6]
     assert re.search(r"LanceRead: .*\[rows_scanned=7, bytes_read=\d+ \(at most\), iops=1", scan)
     assert re.search(r"Planning: metrics=\[rows_scanned=\d+, bytes_read=\d+", planning)
+
+
+def test_counts_of_an_index_read_no_column(tmp_path: Path) -> None:
+    ds = lance.write_dataset(pa.table({"x": range(100)}), tmp_path / "x", max_rows_per_file=25)
+    ds.create_scalar_index("x", "BTREE")
+    counted = ds.scanner([], "x < 50", with_row_id=True).analyze_plan(count_rows=True)
+    assert "CountFromMask: uri=" in counted
+    assert "LanceRead" not in counted
+    assert "LanceRead" in ds.scanner(["x"], "x < 50").analyze_plan()
+
+
+def test_counts_of_rows_outside_an_index_read_them(tmp_path: Path) -> None:
+    ds = lance.write_dataset(pa.table({"x": range(100)}), tmp_path / "x", max_rows_per_file=25)
+    ds.create_scalar_index("x", "BTREE")
+    ds.insert(pa.table({"x": [1, 2]}))
+    counted = ds.scanner([], "x < 50", with_row_id=True).analyze_plan(count_rows=True)
+    assert "CountFromMask: rows=50" in counted
+    assert "LanceRead: uri=" in counted
