@@ -146,8 +146,9 @@ def _picks(source: _Source, numbers: RowOffsets) -> _Picks:
     picks: _Picks = []
     position = 0
     while position < len(numbers):
-        place = int(np.searchsorted(ends, numbers[position], side="right"))
-        end = int(np.searchsorted(numbers, ends[place], side="left"))
+        place = int(ends.searchsorted(numbers[position], side="right"))
+        is_last = place == len(ends) - 1
+        end = len(numbers) if is_last else int(numbers.searchsorted(ends[place], side="left"))
         before = ends[place - 1] if place else np.uint64(0)
         task = source.scan.tasks[place]
         ranks = numbers[position:end] - before

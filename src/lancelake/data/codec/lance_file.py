@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from operator import itemgetter
 
 import pyarrow as pa
@@ -84,7 +85,11 @@ class LanceFile:
             arrays = [pa.array([], field.type) for field in self.schema]
             return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         with explained(self._place.path):
-            rows = list(self._reader.take_rows(offsets.tolist(), readahead=_READAHEAD))
+            stream = self._reader.take_rows(offsets.tolist(), readahead=_READAHEAD)
+            rows = list(islice(stream, 1))
+            # All rows are usually in the first batch, and asking for the end takes time.
+            if not rows or rows[0].num_rows < count:
+                rows += stream
             return self._shaped(rows[0] if len(rows) == 1 else pa.concat_batches(rows))
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -59,8 +59,8 @@ def keep_files_with_spark(environment: Mapping[str, str]) -> None:
 def share_arenas(environment: Mapping[str, str]) -> bool:
     """Let the threads of a worker share a few heaps of glibc; return whether they do.
 
-    By default there are eight for each core, and none returns its free memory: sorting took a
-    third more. A limit in the environment stays.
+    By default there are eight for each core, and none uses the free memory of another: sorting
+    needs a quarter more. A limit in the environment stays.
     """
     if "MALLOC_ARENA_MAX" in environment:
         return False

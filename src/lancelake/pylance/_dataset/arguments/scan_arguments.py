@@ -33,7 +33,7 @@ def row_numbers(indices: Iterable[int] | pa.Array) -> RowOffsets:
     """Convert row numbers to an array; none may be negative."""
     values = indices.to_pylist() if isinstance(indices, pa.Array | pa.ChunkedArray) else indices
     numbers = [operator.index(i) for i in values]
-    if any(i < 0 for i in numbers):
+    if min(numbers, default=0) < 0:
         raise OverflowError("can't convert negative int to unsigned")
     return np.array(numbers, dtype=np.uint64)
 
