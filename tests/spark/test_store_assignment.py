@@ -169,10 +169,12 @@ def test_vectors_are_appended(spark: SparkSession, tmp_path: Path) -> None:
 def test_streams_do_not_store_what_writes_refuse(
     spark: SparkSession, place: str, tmp_path: Path, values: str, problem: str
 ) -> None:
-    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-    frame = rate.selectExpr(values).writeStream.format("lance").outputMode("append")
+    source = str(tmp_path / "source.lance")
+    lancelake.write_dataset(pa.table({"n": [1]}), source)
+    rows = spark.readStream.format("lance").load(source).selectExpr(values)
+    frame = rows.writeStream.format("lance").trigger(availableNow=True)
     with pytest.raises((PySparkException, LanceTableError)) as caught:
         query = frame.option("checkpointLocation", str(tmp_path / "cp")).start(place)
-        query.processAllAvailable()
+        query.awaitTermination()
     assert problem in str(error_of(caught.value) or caught.value)
     assert lancelake.LanceDataset(place).count_rows() == 0
