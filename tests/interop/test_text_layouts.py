@@ -177,3 +177,20 @@ def test_a_query_in_another_alphabet_is_refused(official_14: Official, tmp_table
     built_by(official_14, tmp_table, {"base_tokenizer": "icu", **NO_STOPS})
     with pytest.raises(UnsupportedError, match="ICU"):
         ours.dataset(tmp_table).to_table(full_text_query=q.MatchQuery("日本語", "t"))
+
+
+BY_ELEMENT = """
+from lance.query import DocumentGranularity
+options = {"document_granularity": DocumentGranularity.LIST_ELEMENT}
+lance.dataset(uri).create_scalar_index("t", "INVERTED", **options)
+result = None
+"""
+
+
+def test_an_index_with_a_document_per_list_element_is_not_replaced_by_rows(
+    official_14: Official, tmp_table: str
+) -> None:
+    ours.write_dataset(pa.table({"id": [0, 1], "t": [["red fox", "owl"], ["red"]]}), tmp_table)
+    official_14.run(tmp_table, BY_ELEMENT)
+    with pytest.raises(UnsupportedError, match="list elements as documents"):
+        ours.dataset(tmp_table).to_table(full_text_query=q.MatchQuery("red", "t"))
