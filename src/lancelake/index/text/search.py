@@ -115,7 +115,9 @@ def search(
 
 
 def _has_all_positions(wanted: TermSearch, numbers: dict[str, int]) -> bool:
-    """Whether there is a term for each position."""
+    """Whether there is a term for each position; in a phrase, whether there are all terms."""
+    if wanted.slop is not None:
+        return all(word in numbers for word in wanted.words)
     known = {term.position for term in wanted.terms if term.text in numbers}
     return bool(known) and known == {term.position for term in wanted.terms}
 
@@ -159,7 +161,7 @@ class _AllTerms:
         """Return the documents; only the best ones if a number is given."""
         lists = list(self.lists.values())
         positions = {term.position for term in self.wanted.terms}
-        if len(set(self.wanted.terms)) > len(positions):
+        if self.wanted.slop is None and len(set(self.wanted.terms)) > len(positions):
             documents = self._allowed(self._of_each_position())
             return self._matching(documents, scores_of(lists, documents))
         if most is not None:
