@@ -206,3 +206,13 @@ def test_an_index_with_a_document_per_list_element_is_not_replaced_by_rows(
     official_14.run(tmp_table, BY_ELEMENT)
     with pytest.raises(UnsupportedError, match="list elements as documents"):
         ours.dataset(tmp_table).to_table(full_text_query=q.MatchQuery("red", "t"))
+
+
+def test_one_term_of_a_position_is_enough_for_a_phrase(
+    official_14: Official, tmp_table: str
+) -> None:
+    texts = ["hello world", "world hello", "help word", "hell", "lo wor"]
+    official_14.write(tmp_table, pa.table({"id": range(5), "t": texts}))
+    built_by(official_14, tmp_table, {"base_tokenizer": "ngram", "with_position": True})
+    asked_for = ("hello", "hello world", "ell", "hello help")
+    compare(official_14, tmp_table, [[["phrase", text, "t", 0], {}] for text in asked_for])

@@ -115,9 +115,7 @@ def search(
 
 
 def _has_all_positions(wanted: TermSearch, numbers: dict[str, int]) -> bool:
-    """Whether there is a term for each position; in a phrase, whether there are all terms."""
-    if wanted.slop is not None:
-        return all(word in numbers for word in wanted.words)
+    """Whether there is a term for each position."""
     known = {term.position for term in wanted.terms if term.text in numbers}
     return bool(known) and known == {term.position for term in wanted.terms}
 
@@ -161,7 +159,7 @@ class _AllTerms:
         """Return the documents; only the best ones if a number is given."""
         lists = list(self.lists.values())
         positions = {term.position for term in self.wanted.terms}
-        if self.wanted.slop is None and len(set(self.wanted.terms)) > len(positions):
+        if len(set(self.wanted.terms)) > len(positions):
             documents = self._allowed(self._of_each_position())
             return self._matching(documents, scores_of(lists, documents))
         if most is not None:
@@ -195,8 +193,11 @@ class _AllTerms:
         if self.wanted.slop is None or not len(documents):
             return hits
         places = {word: self._places(word) for word in self.lists}
-        steps = [(places[term.text], term.position) for term in self.wanted.terms]
-        return hits.only(has_phrase(documents, steps, self.wanted.slop))
+        steps: dict[int, list[Places]] = {}
+        for term in dict.fromkeys(self.wanted.terms):
+            if term.text in places:
+                steps.setdefault(term.position, []).append(places[term.text])
+        return hits.only(has_phrase(documents, sorted(steps.items()), self.wanted.slop))
 
     def _places(self, word: str) -> Places:
         number = self.numbers[word]
