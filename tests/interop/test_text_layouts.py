@@ -101,10 +101,22 @@ def odd_texts(count: int) -> list[str]:
     return ["".join(chance.choices(ALPHABET, k=chance.randrange(1, 14))) for _ in range(count)]
 
 
-@pytest.mark.parametrize("tokenizer", ["icu", "icu/split", "code"])
-def test_tokenizers_make_the_terms_of_release_14(official_14: Official, tokenizer: str) -> None:
+TOKENIZERS: list[dict[str, Any]] = [
+    {"base_tokenizer": "icu"},
+    {"base_tokenizer": "icu/split"},
+    {"base_tokenizer": "code"},
+    {"base_tokenizer": "code", "split_identifiers": True},
+    {"base_tokenizer": "code", "split_identifiers": True, "split_on_numerics": False},
+    {"base_tokenizer": "code", "split_identifiers": True, "preserve_original": False},
+]
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=str)
+def test_tokenizers_make_the_terms_of_release_14(
+    official_14: Official, tokenizer: dict[str, Any]
+) -> None:
     texts = odd_texts(1000)
-    options = {"base_tokenizer": tokenizer, **NO_STOPS}
+    options = {**tokenizer, **NO_STOPS}
     theirs = official_14.run("", TOKENIZE, texts=texts, options=options)
     mine = [[[e.text, e.position] for e in ours.tokenize(text, **options)] for text in texts]
     assert mine == theirs
@@ -120,16 +132,17 @@ IN_SOURCES: list[list[Any]] = [
     [["match", text, "t", {}], {}]
     for text in ("foo_bar1", "foo", "getUser3 x.y", "don't", "3.14", "naïve_7", "bar1 getUser2")
 ]
+IN_SOURCES += [[["match", text, "t", {"all": True}], {}] for text in ("getUser3", "bar1 user")]
 IN_SOURCES += [[["phrase", text, "t", 0], {}] for text in ("getUser3 foo_bar1", "x.y don't")]
 
 
 @pytest.mark.parametrize("builder", ["ours", "theirs"])
-@pytest.mark.parametrize("tokenizer", ["icu", "icu/split", "code"])
+@pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=str)
 def test_indices_of_other_tokenizers(
-    official_14: Official, tmp_table: str, tokenizer: str, builder: str
+    official_14: Official, tmp_table: str, tokenizer: dict[str, Any], builder: str
 ) -> None:
     official_14.write(tmp_table, SOURCES)
-    options = {"base_tokenizer": tokenizer, "with_position": True, **NO_STOPS}
+    options = {**tokenizer, "with_position": True, **NO_STOPS}
     if builder == "ours":
         ours.dataset(tmp_table).create_scalar_index("t", "INVERTED", **options)
     else:
@@ -151,7 +164,6 @@ def test_indices_of_other_tokenizers(
     ("options", "words"),
     [
         ({"base_tokenizer": "icu"}, "'icu' and its stop words"),
-        ({"base_tokenizer": "code", "split_identifiers": True}, "split_identifiers"),
         ({"base_tokenizer": "code", "index_operators": True}, "index_operators"),
     ],
 )
@@ -177,3 +189,30 @@ def test_a_query_in_another_alphabet_is_refused(official_14: Official, tmp_table
     built_by(official_14, tmp_table, {"base_tokenizer": "icu", **NO_STOPS})
     with pytest.raises(UnsupportedError, match="ICU"):
         ours.dataset(tmp_table).to_table(full_text_query=q.MatchQuery("日本語", "t"))
+
+
+BY_ELEMENT = """
+from lance.query import DocumentGranularity
+options = {"document_granularity": DocumentGranularity.LIST_ELEMENT}
+lance.dataset(uri).create_scalar_index("t", "INVERTED", **options)
+result = None
+"""
+
+
+def test_an_index_with_a_document_per_list_element_is_not_replaced_by_rows(
+    official_14: Official, tmp_table: str
+) -> None:
+    ours.write_dataset(pa.table({"id": [0, 1], "t": [["red fox", "owl"], ["red"]]}), tmp_table)
+    official_14.run(tmp_table, BY_ELEMENT)
+    with pytest.raises(UnsupportedError, match="list elements as documents"):
+        ours.dataset(tmp_table).to_table(full_text_query=q.MatchQuery("red", "t"))
+
+
+def test_one_term_of_a_position_is_enough_for_a_phrase(
+    official_14: Official, tmp_table: str
+) -> None:
+    texts = ["hello world", "world hello", "help word", "hell", "lo wor"]
+    official_14.write(tmp_table, pa.table({"id": range(5), "t": texts}))
+    built_by(official_14, tmp_table, {"base_tokenizer": "ngram", "with_position": True})
+    asked_for = ("hello", "hello world", "ell", "hello help")
+    compare(official_14, tmp_table, [[["phrase", text, "t", 0], {}] for text in asked_for])

@@ -332,6 +332,8 @@ def _segment_ids(segments: Iterable[str | UUID] | None) -> list[str] | None:
 
 def _vectors(values: Iterable[Any], ndim: int | None, *, check_ndim: bool) -> pa.Array:
     rows = list(values)
+    if not rows and ndim is None:
+        raise InvalidRequestError("there are no vectors, whose length could be known: set ndim")
     size = len(rows[0]) if ndim is None else ndim
     wrong = next((row for row in rows if len(row) != size), None) if check_ndim else None
     if wrong is not None:

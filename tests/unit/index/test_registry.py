@@ -50,7 +50,7 @@ def test_a_kind_is_found_by_its_details(type_url: str, name: str) -> None:
         entry("/lance.table.InvertedIndexDetails", 4),
         entry("/lance.table.InvertedIndexDetails", 2, b"\x0a\x05jieba"),
         entry("/lance.table.InvertedIndexDetails", 2, b"\x0a\x03icu\x38\x01"),
-        entry("/lance.table.InvertedIndexDetails", 3, b"\x0a\x04code\x6a\x02\x08\x01"),
+        entry("/lance.table.InvertedIndexDetails", 3, b"\x0a\x04code\x6a\x02\x20\x01"),
     ],
 )
 def test_unknown_kinds_and_newer_versions_are_not_used(unused: IndexMetadata) -> None:

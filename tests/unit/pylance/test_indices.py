@@ -125,3 +125,5 @@ def test_vectors_become_tables() -> None:
     assert vec_to_table([[1.0, 2.0]], names="x").column_names == ["x"]
     with pytest.raises(ValueError, match="Expected 2 dimensions but got 1"):
         vec_to_table([[1, 2], [3]])
+    with pytest.raises(ValueError, match="set ndim"):
+        vec_to_table([])

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from lancelake.extras import optional
 from lancelake.index.text import word_breaks
+from lancelake.index.text.identifiers import identifier_words
 from lancelake.index.text.parameters import NGRAM, TextParameters
 
 U8 = npt.NDArray[np.uint8]
@@ -71,11 +72,10 @@ class Analyzer:
     def query_terms(self, text: str) -> list[QueryTerm]:
         """Return the terms of a query."""
         found = []
-        is_ngram = self._parameters.base_tokenizer == NGRAM
-        for place, word in enumerate(self._words(text)):
+        for word, place in zip(*self._placed(text), strict=True):
             term = self._filtered(word)
             if term is not None:
-                found.append(QueryTerm(term, 0 if is_ngram else place))
+                found.append(QueryTerm(term, place))
         first = found[0].position if found else 0
         return [QueryTerm(term, position - first) for term, position in found]
 
@@ -109,19 +109,41 @@ class Analyzer:
     def _split(self, texts: pa.Array) -> tuple[pa.Array, U32, U32]:
         """Return the words of texts, the number of the text of each, and its position there."""
         alphabet = _ALPHABETS.get(self._parameters.base_tokenizer)
+        if self._parameters.split_identifiers:
+            alphabet = None
         if alphabet is not None and bool(pc.all(pc.string_is_ascii(texts)).as_py() is not False):
             return _ascii_words(texts, alphabet)
         words: list[str] = []
+        places: list[int] = []
         counts: list[int] = []
         for text in texts.to_pylist():
-            found = self._words(text)
+            found, at = self._placed(text)
             words += found
+            places += at
             counts.append(len(found))
         of_text = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
-        positions = np.zeros(len(words), np.uint32)
-        if self._parameters.base_tokenizer != NGRAM:
-            positions = _positions(np.array(counts, np.int64))
-        return pa.array(words, pa.large_string()), of_text, positions
+        return pa.array(words, pa.large_string()), of_text, np.array(places, np.uint32)
+
+    def _placed(self, text: str) -> tuple[list[str], Sequence[int]]:
+        """Return the words of a text, and the position of each."""
+        words = self._words(text)
+        if self._parameters.base_tokenizer == NGRAM:
+            return words, [0] * len(words)
+        if not self._parameters.split_identifiers:
+            return words, range(len(words))
+        found: list[str] = []
+        places: list[int] = []
+        position = 0
+        for word in words:
+            parts = identifier_words(word, at_numbers=self._parameters.split_on_numerics)
+            if len(parts) > 1 and self._parameters.preserve_original:
+                found.append(word)
+                places.append(position)
+            parts = parts if len(parts) > 1 else [word]
+            found += parts
+            places += range(position, position + len(parts))
+            position += len(parts)
+        return found, places
 
 
 def query_words(text: str) -> list[QueryTerm]:

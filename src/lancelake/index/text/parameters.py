@@ -54,15 +54,8 @@ _ROW = "row"
 _WRITTEN_LAYOUTS = (1, "1", "v1")
 _LAYOUTS = (*_WRITTEN_LAYOUTS, 2, 3, "2", "3", "v2", "v3")
 _MAX_LENGTH = (1 << 32) - 1
-# Options of the tokenizer of code that make more terms than the words of a text.
-_CODE_OPTIONS = ("split_identifiers", "index_operators")
-_CODE_SETTINGS = {
-    "block_size": BLOCK_DOCS,
-    "split_identifiers": False,
-    "split_on_numerics": True,
-    "preserve_original": True,
-    "index_operators": False,
-}
+_OPERATORS = "index_operators"
+_OF_CODE = ("split_identifiers", "split_on_numerics", "preserve_original")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +74,18 @@ class TextParameters:
     min_ngram_length: int = 3
     max_ngram_length: int = 3
     prefix_only: bool = False
+    split_identifiers: bool = False
+    """Whether the words of an identifier of code are terms."""
+    split_on_numerics: bool = False
+    """Whether they end at numbers."""
+    preserve_original: bool = False
+    """Whether an identifier with several words is a term, too."""
 
     def __post_init__(self) -> None:
         _ensure_one_of("base tokenizer", self.base_tokenizer, BASE_TOKENIZERS)
         _ensure_one_of("language", self.language, LANGUAGES)
+        if self.base_tokenizer != CODE and any(getattr(self, name) for name in _OF_CODE):
+            raise InvalidRequestError(f"only the tokenizer {CODE!r} has {', '.join(_OF_CODE)}")
         if self.base_tokenizer in _BY_UNICODE and self.remove_stop_words:
             raise UnsupportedError(
                 f"stop words of the tokenizer {self.base_tokenizer!r} are not known here",
@@ -134,9 +135,8 @@ class TextParameters:
         if document.get("lance_tokenizer") not in (None, "text"):
             kind = document["lance_tokenizer"]
             raise UnsupportedError(f"text indices of {kind!r} documents are not supported")
-        for name in _CODE_OPTIONS:
-            if document.get(name):
-                raise UnsupportedError(f"text indices with {name} are not supported")
+        if document.get(_OPERATORS):
+            raise UnsupportedError(f"text indices with {_OPERATORS} are not supported")
         known = {field.name for field in fields(TextParameters)}
         values = {name: value for name, value in document.items() if name in known}
         found = _typed(values)
@@ -150,7 +150,7 @@ class TextParameters:
         """Return the parameters as official releases store and show them."""
         words = self.custom_stop_words
         return {
-            **(_CODE_SETTINGS if self.base_tokenizer == CODE else {}),
+            **(self._of_code if self.base_tokenizer == CODE else {}),
             "lance_tokenizer": "text",
             "base_tokenizer": self.base_tokenizer,
             "language": self.language,
@@ -168,8 +168,14 @@ class TextParameters:
 
     def given(self) -> dict[str, Any]:
         """Return the parameters as a request for the same index names them."""
-        unnamed = ("lance_tokenizer", *_CODE_SETTINGS)
+        unnamed = ("lance_tokenizer", "block_size", _OPERATORS)
         return {name: value for name, value in self.document().items() if name not in unnamed}
+
+    @property
+    def _of_code(self) -> dict[str, Any]:
+        """The parameters that only the tokenizer of code has."""
+        settings: dict[str, Any] = {name: getattr(self, name) for name in _OF_CODE}
+        return {"block_size": BLOCK_DOCS, _OPERATORS: False, **settings}
 
     @property
     def index_version(self) -> int:
@@ -197,8 +203,8 @@ class TextParameters:
             prefix_only=self.prefix_only,
         )
         if self.base_tokenizer == CODE:
-            message.code_config.split_on_numerics = True
-            message.code_config.preserve_original = True
+            for name in _OF_CODE:
+                setattr(message.code_config, name, getattr(self, name))
             message.posting_format_version = self.index_version
         value = message.SerializeToString(deterministic=True)
         return IndexDetails(type_url=TYPE_URL, value=value)
@@ -206,9 +212,12 @@ class TextParameters:
 
 def defaults(base_tokenizer: object) -> dict[str, Any]:
     """Return parameters that are not given, where those of a tokenizer differ from others."""
+    if base_tokenizer not in (NGRAM, CODE):
+        return {}
     # Stems and stop words of parts of words or of identifiers mean nothing.
-    is_plain = base_tokenizer in (NGRAM, CODE)
-    return {"stem": False, "remove_stop_words": False} if is_plain else {}
+    of_code = {"split_on_numerics": True, "preserve_original": True}
+    plain = {"stem": False, "remove_stop_words": False}
+    return {**plain, **of_code} if base_tokenizer == CODE else plain
 
 
 def unsupported(details: IndexDetails) -> str | None:
@@ -223,9 +232,8 @@ def unsupported(details: IndexDetails) -> str | None:
         return f"the tokenizer {tokenizer!r}"
     if tokenizer in _BY_UNICODE and message.remove_stop_words:
         return f"the tokenizer {tokenizer!r} and its stop words of all languages"
-    for name in _CODE_OPTIONS:
-        if getattr(message.code_config, name):
-            return f"the tokenizer {tokenizer!r} and {name}"
+    if message.code_config.index_operators:
+        return f"the tokenizer {tokenizer!r} and {_OPERATORS}"
     if message.document_granularity != index_pb2.InvertedIndexDetails.ROW:
         return "list elements as documents"
     if message.block_size not in (0, *BLOCK_SIZES):

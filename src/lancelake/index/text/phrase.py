@@ -29,16 +29,19 @@ class Places:
     positions: U32
 
 
-def has_phrase(documents: U32, steps: Sequence[tuple[Places, int]], slop: int) -> BoolArray:
-    """Return which documents, all of which have all terms, have them in order.
+def has_phrase(
+    documents: U32, steps: Sequence[tuple[int, Sequence[Places]]], slop: int
+) -> BoolArray:
+    """Return which documents have terms in order.
 
-    `steps` are the places of each term with its position in the phrase. A term may come up to
-    `slop` positions later than the one before it demands.
+    `steps` are the positions of the phrase, ascending, with the places of the terms of each, of
+    which one is enough. A term may come up to `slop` positions later than the one before it
+    demands.
     """
     reached: I64 | None = None
     before = 0
-    for places, position in steps:
-        here = _places(documents, places)
+    for position, several in steps:
+        here = _of_any(documents, several)
         reached = here if reached is None else _next(reached, here, position - before, slop)
         before = position
     found = np.zeros(len(documents), np.bool_)
@@ -47,18 +50,29 @@ def has_phrase(documents: U32, steps: Sequence[tuple[Places, int]], slop: int) -
     return found
 
 
+def _of_any(documents: U32, several: Sequence[Places]) -> I64:
+    """Return the positions of any of some terms, ascending."""
+    first, *others = (_places(documents, places) for places in several)
+    return np.unique(np.concatenate([first, *others])) if others else first
+
+
 def _places(documents: U32, places: Places) -> I64:
     """Return the positions of a term in some documents, with the place of the document above."""
     if len(documents) * _FEW_PER_LIST <= len(places.documents):
         rows = np.searchsorted(places.documents, documents)
+        rows[rows == len(places.documents)] = 0
+        at = np.flatnonzero(places.documents[rows] == documents)
+        rows = rows[at]
     else:
-        is_wanted = np.zeros(int(places.documents[-1]) + 1, np.bool_)
-        is_wanted[documents] = True
-        rows = np.flatnonzero(is_wanted[places.documents])
+        number = np.full(int(max(places.documents[-1], documents[-1])) + 1, -1, np.int64)
+        number[documents] = np.arange(len(documents))
+        at = number[places.documents]
+        rows = np.flatnonzero(at >= 0)
+        at = at[rows]
     starts = np.where(rows > 0, places.ends[rows - 1], 0)
     counts = places.ends[rows] - starts
     chosen = places.positions[runs(starts, counts)].astype(np.int64)
-    place: I64 = np.repeat(np.arange(len(documents), dtype=np.int64), counts) << _SHIFT
+    place: I64 = np.repeat(at.astype(np.int64), counts) << _SHIFT
     found: I64 = place | chosen
     return found
 

@@ -193,8 +193,11 @@ class _AllTerms:
         if self.wanted.slop is None or not len(documents):
             return hits
         places = {word: self._places(word) for word in self.lists}
-        steps = [(places[term.text], term.position) for term in self.wanted.terms]
-        return hits.only(has_phrase(documents, steps, self.wanted.slop))
+        steps: dict[int, list[Places]] = {}
+        for term in dict.fromkeys(self.wanted.terms):
+            if term.text in places:
+                steps.setdefault(term.position, []).append(places[term.text])
+        return hits.only(has_phrase(documents, sorted(steps.items()), self.wanted.slop))
 
     def _places(self, word: str) -> Places:
         number = self.numbers[word]

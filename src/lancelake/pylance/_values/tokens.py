@@ -70,9 +70,6 @@ def tokenize(
     """
     for name, value in (
         ("analyzer", analyzer),
-        ("split_identifiers", split_identifiers),
-        ("split_on_numerics", split_on_numerics),
-        ("preserve_original", preserve_original),
         ("index_operators", index_operators),
     ):
         if value not in (None, False, "default"):
@@ -88,6 +85,9 @@ def tokenize(
         "min_ngram_length": min_ngram_length,
         "max_ngram_length": max_ngram_length,
         "prefix_only": prefix_only,
+        "split_identifiers": split_identifiers,
+        "split_on_numerics": split_on_numerics,
+        "preserve_original": preserve_original,
     }
     options: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     if max_token_length is not ...:

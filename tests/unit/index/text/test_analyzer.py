@@ -114,6 +114,7 @@ def test_stored_parameters_are_read_back() -> None:
         ({"base_tokenizer": "jieba"}, "base tokenizer"),
         ({"language": "Klingon"}, "language"),
         ({"steam": True}, "steam"),
+        ({"split_identifiers": True}, "only the tokenizer 'code'"),
         ({"stem": "yes"}, "stem"),
         ({"max_token_length": -1}, "max_token_length"),
         ({"custom_stop_words": "the"}, "custom_stop_words"),
@@ -140,11 +141,20 @@ def test_stop_words_of_all_languages_are_refused(tokenizer: str) -> None:
         TextParameters.requested({"base_tokenizer": tokenizer})
 
 
-@pytest.mark.parametrize("name", ["split_identifiers", "index_operators"])
-def test_stored_options_of_code_that_make_more_terms_are_refused(name: str) -> None:
-    text = json.dumps({"base_tokenizer": "code", name: True})
-    with pytest.raises(UnsupportedError, match=name):
+def test_stored_operators_of_code_are_refused() -> None:
+    text = json.dumps({"base_tokenizer": "code", "index_operators": True})
+    with pytest.raises(UnsupportedError, match="index_operators"):
         TextParameters.stored(text, is_current=True, path="p")
+
+
+def test_words_of_an_identifier_have_positions_of_their_own() -> None:
+    parameters = TextParameters.requested({"base_tokenizer": "code", "split_identifiers": True})
+    analyzer = Analyzer(parameters)
+    expected = [("getuser2", 0), ("get", 0), ("user", 1), ("2", 2), ("foo", 3)]
+    assert analyzer.query_terms("getUser2(foo)") == expected
+    found = analyzer.occurrences(pa.array(["getUser2(foo)"]))
+    terms = [analyzer.terms[number] for number in found.terms]
+    assert list(zip(terms, found.positions.tolist(), strict=True)) == expected
 
 
 @pytest.mark.parametrize(
