@@ -23,5 +23,5 @@ def test_an_entry_without_bytes_stands_for_a_whole_fragment() -> None:
     "data", [b"", b"\x01\0\0\0", b"\x01\0\0\0\0\0\0\0\xff\0\0\0x", b"\1\0\0\0\0\0\0\0\1\0\0\0x"]
 )
 def test_damaged_bytes_are_refused(data: bytes) -> None:
-    with pytest.raises(InvalidRequestError, match="serialized set of row addresses"):
+    with pytest.raises(InvalidRequestError, match="Invalid row address mask"):
         row_address_set.decode(data)

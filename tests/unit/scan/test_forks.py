@@ -13,7 +13,7 @@ import lancelake.pylance as lance
 
 # Runs what it is given in a forked child, and prints what came of it.
 PRELUDE = """
-import os, sys, traceback, warnings
+import os, signal, sys, traceback, warnings
 warnings.filterwarnings("ignore", message="lance is not fork-safe")
 import pyarrow as pa
 import lancelake.pylance as lance
@@ -25,6 +25,8 @@ def in_child(act):
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
+        # Ends a child that hangs.
+        signal.alarm(600)
         code = 1
         try:
             print(act(), flush=True)

@@ -98,12 +98,14 @@ def test_a_numbered_write_lands_once(base: Snapshot, place: Location) -> None:
 
 
 def test_only_an_overwrite_chooses_the_file_version(base: Snapshot, place: Location) -> None:
-    asked = FileVersion.V2_2
-    appended = plan_rows(base, place, _rows(3).schema, PlanOptions(data_version=asked))
+    asked, schema = FileVersion.V2_2, _rows(3).schema
+    appended = plan_rows(base, place, schema, PlanOptions())
     assert appended.task.file_version is base.manifest.data_version
     assert appended.choices.data_version is None
+    with pytest.raises(InvalidRequestError, match=r"format version 2\.1"):
+        plan_rows(base, place, schema, PlanOptions(data_version=asked))
     options = PlanOptions(data_version=asked, overwrites=True)
-    assert plan_rows(base, place, _rows(3).schema, options).task.file_version is asked
+    assert plan_rows(base, place, schema, options).task.file_version is asked
 
 
 def test_maps_of_a_new_table_get_files_that_can_have_them(place: Location) -> None:

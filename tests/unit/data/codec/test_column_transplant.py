@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lance.file import LanceFileReader
 
-from lancelake.data.arrays.blob_positions import with_nulls
 from lancelake.data.codec import file_layout
 from lancelake.data.codec.column_transplant import Transplant, transplant, windows
 from lancelake.data.codec.container import Container, open_container
 from lancelake.data.codec.file_layout import ColumnKind
 from lancelake.data.codec.transplant_plan import plan_transplant
+from lancelake.data.file_to_table import positions_with_nulls
 from lancelake.errors import CorruptTableError
 from tests.support.data_files import FILES, DataFileOnDisk, official_table, structs, written
 from tests.support.legacy_tables import MemorySource
@@ -101,7 +101,7 @@ def test_positions_of_blobs_v1_are_those_of_the_official_library(
     path, expected = official_table(tmp_path / "t", table, version)
     file = DataFileOnDisk.open(path, tmp_path)
     (moved,) = file.tables()
-    array = with_nulls(moved["b"].combine_chunks(), file.layout.version)
+    array = positions_with_nulls(moved["b"].combine_chunks(), file.layout.version)
     assert array.to_pylist() == expected["b"].to_pylist()
     assert array.type == expected["b"].type
 
@@ -110,7 +110,7 @@ def test_positions_of_blobs_v1_are_those_of_the_official_library(
 def test_positions_of_blobs_v1_of_pylance_4_are_read(tmp_path: Path, version: str) -> None:
     file = DataFileOnDisk.open(FILES / f"blob_v1-4.0.2-{version}.lance", tmp_path)
     (moved,) = file.tables("b")
-    array = with_nulls(moved["b"].combine_chunks(), file.layout.version)
+    array = positions_with_nulls(moved["b"].combine_chunks(), file.layout.version)
     null = {"position": 1, "size": 0} if version == "2.0" else None
     sizes = [None if value is None else value["size"] for value in array.to_pylist()]
     assert sizes == [3, null and 0, 0, 100, null and 0, 1, 0, 70]
@@ -124,7 +124,7 @@ def test_blobs_v1_without_a_value_have_positions(tmp_path: Path, version: str) -
     path, expected = official_table(tmp_path / "t", table, version)
     file = DataFileOnDisk.open(path, tmp_path)
     (moved,) = file.tables()
-    array = with_nulls(moved["b"].combine_chunks(), file.layout.version)
+    array = positions_with_nulls(moved["b"].combine_chunks(), file.layout.version)
     assert array.to_pylist() == expected["b"].to_pylist()
 
 

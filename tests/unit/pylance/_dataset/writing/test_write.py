@@ -239,6 +239,14 @@ def test_types_that_only_newer_releases_read_are_appended_to_a_table_that_has_th
     assert lance.dataset(uri).to_table() == rows
 
 
+def test_rows_of_types_that_only_newer_releases_read_are_updated(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    lance.LanceDataset.commit(uri, lance.LanceOperation.Overwrite(NEWER, []))
+    made = lance.write_dataset(pa.table({"id": [1], "at": [0]}).cast(NEWER), uri, mode="append")
+    made.update({"id": "2"})
+    assert lance.dataset(uri).to_table() == pa.table({"id": [2], "at": [0]}).cast(NEWER)
+
+
 @pytest.mark.parametrize("dtype", [pa.map_(pa.string(), pa.int64()), NEWER.field("at").type])
 def test_a_column_that_cannot_be_stored_is_not_added_by_an_append(
     tmp_path: Path, dtype: pa.DataType
