@@ -9,7 +9,8 @@ from __future__ import annotations
 import pytest
 from _pytest.runner import runtestprotocol
 
-GAVE_UP = "Python worker failed to connect back"
+# Of both messages: "failed to connect back" and "waiting for the Python worker to connect back".
+GAVE_UP = "to connect back"
 _ATTEMPTS = 4
 
 
