@@ -88,7 +88,7 @@ def test_a_chain_of_many_conditions_is_evaluated(
 
 
 def test_a_chain_that_spark_nests_is_pushed_down(spark: SparkSession, numbers: str) -> None:
-    parts = [f.col("id") == n for n in range(300)]
+    parts = [f.col("id") == n for n in range(120)]
     chain = functools.reduce(lambda left, right: left | right, parts)
     frame = read(spark, numbers).where(chain & (f.col("id") > 4))
     plan = str(frame._jdf.queryExecution().executedPlan())

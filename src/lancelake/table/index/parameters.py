@@ -11,7 +11,7 @@ ScalarKind: TypeAlias = Literal[
     "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM", "INVERTED", "FTS"
 ]
 VectorKind: TypeAlias = Literal[
-    "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"
+    "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"
 ]
 Metric: TypeAlias = Literal[
     "L2", "l2", "euclidean", "cosine", "Cosine", "dot", "Dot", "hamming", "Hamming"
@@ -25,7 +25,7 @@ class ScalarParameters(TypedDict, total=False):
     rows_per_zone: int
     number_of_items: int
     probability: float
-    base_tokenizer: Literal["simple", "whitespace", "raw", "ngram"] | str
+    base_tokenizer: Literal["simple", "whitespace", "raw", "ngram", "code", "icu"] | str
     language: str
     with_position: bool
     max_token_length: int | None
@@ -37,6 +37,9 @@ class ScalarParameters(TypedDict, total=False):
     min_ngram_length: int
     max_ngram_length: int
     prefix_only: bool
+    split_identifiers: bool
+    split_on_numerics: bool
+    preserve_original: bool
     memory_limit: int
     worker_memory_limit_mb: int
     num_workers: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.errors import UnsupportedError
+from lancelake.errors import InvalidRequestError
 
 
 def test_positions_count_from_the_first_term() -> None:
@@ -18,6 +18,6 @@ def test_options_are_those_of_an_index() -> None:
     assert [token.text for token in found] == ["the", "cats"]
 
 
-def test_an_option_without_effect_here_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="split_identifiers"):
+def test_an_option_of_another_tokenizer_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="split_identifiers"):
         lance.tokenize("fooBar", split_identifiers=True)
