@@ -52,14 +52,19 @@ def test_rows_and_scores_of_each_layout(
     compare(official_14, tmp_table, asked(QUERIES))
 
 
+def _half_indexed(official: Official, uri: str, layout: dict[str, Any]) -> None:
+    """Index two columns, then append rows that the indices do not cover."""
+    official.write(uri, table_of(1200))
+    for column in ("t", "u"):
+        built_by(official, uri, {"with_position": True, **layout}, column)
+    official.append(uri, table_of(300, 7, first=1200))
+
+
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_rows_that_are_not_indexed(
     official_14: Official, tmp_table: str, layout: dict[str, Any]
 ) -> None:
-    official_14.write(tmp_table, table_of(1200))
-    for column in ("t", "u"):
-        built_by(official_14, tmp_table, {"with_position": True, **layout}, column)
-    official_14.append(tmp_table, table_of(300, 7, first=1200))
+    _half_indexed(official_14, tmp_table, layout)
     compare(official_14, tmp_table, asked(QUERIES, 1, fuzzy=False))
 
 
@@ -67,10 +72,7 @@ def test_rows_that_are_not_indexed(
 def test_official_searches_what_we_merged(
     official_14: Official, tmp_table: str, layout: dict[str, Any]
 ) -> None:
-    official_14.write(tmp_table, table_of(1200))
-    for column in ("t", "u"):
-        built_by(official_14, tmp_table, {"with_position": True, **layout}, column)
-    official_14.append(tmp_table, table_of(300, 7, first=1200))
+    _half_indexed(official_14, tmp_table, layout)
     official_14.delete(tmp_table, "id % 13 = 2")
     ours.dataset(tmp_table).optimize.optimize_indices()
     ours.dataset(tmp_table).optimize.compact_files()
