@@ -18,6 +18,8 @@ K = 10
 CHANCE = np.random.default_rng(11)
 MATRIX = CHANCE.standard_normal((ROWS, DIMENSION)).astype(np.float32)
 QUERIES = CHANCE.standard_normal((12, DIMENSION)).astype(np.float32)
+EXTRA = CHANCE.standard_normal((300, DIMENSION)).astype(np.float32)
+BITS = CHANCE.integers(0, 256, (ROWS, DIMENSION), dtype=np.uint8)
 KINDS: dict[str, dict[str, Any]] = {
     "IVF_FLAT": {},
     "IVF_SQ": {},
@@ -29,8 +31,8 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 # Recall of refined searches; signs of 16 values say little.
 REFINED = dict.fromkeys(KINDS, 0.97) | {"IVF_RQ": 0.9}
-# Graphs and other rounding find other rows at the margin.
-SLACK = 0.02
+# How much nearer to a query the rows of a release may be: it rounds queries to codes, too.
+ROUNDED = {"SQ": 0.1, "RQ": 0.1}
 BUILD = """
 ds = lance.dataset(uri)
 ds = ds.create_index("v", kind, metric=metric, num_partitions=partitions, **options)
@@ -126,6 +128,21 @@ def recall(found: Found, exact: Found) -> float:
     return hits / sum(len(ids) for ids, _ in exact)
 
 
+def assert_not_farther(kind: str, ours: Found, theirs: Found, metric: str = "l2") -> None:
+    """Assert that each of our rows is as near by its code as the row of that rank of a release.
+
+    Which of the rows with similar codes are the nearest ones is chance, so their recall is not
+    compared: a graph that misses a row may find a better one in its place.
+    """
+    # Cosine distances of codes are doubled there.
+    factor = 2 if metric == "cosine" and not kind.endswith("FLAT") else 1
+    share = ROUNDED.get(kind.rsplit("_", 1)[-1], 0.0)
+    for (_, mine), (_, other) in zip(ours, theirs, strict=True):
+        assert len(mine) == len(other)
+        limits = np.add(other, np.abs(other).max() * share + 1e-4)
+        assert np.all(np.multiply(mine, factor) <= limits)
+
+
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
 def test_flat_search_equals_each_release(official: Official, tmp_table: str, metric: str) -> None:
     write(tmp_table)
@@ -165,10 +182,9 @@ def test_what_a_release_builds_we_search(
     assert f"({kind})" in plan.explain_plan()
     for nprobes in (1, PARTITIONS):
         ours = ask_ours(tmp_table, nprobes=nprobes)
-        theirs = ask(official, tmp_table, nprobes=nprobes)
-        assert recall(ours, exact) >= recall(theirs, exact) - SLACK
+        assert_not_farther(kind, ours, ask(official, tmp_table, nprobes=nprobes))
     refined = ask_ours(tmp_table, nprobes=PARTITIONS, refine_factor=20)
-    assert recall(refined, exact) > (REFINED[kind] if kind == "IVF_RQ" else 0.99)
+    assert recall(refined, exact) > REFINED[kind]
 
 
 @pytest.mark.parametrize("metric", ["cosine", "dot"])
@@ -182,7 +198,7 @@ def test_other_metrics_of_a_release(
     exact = ask_ours(tmp_table, use_index=False, metric=metric)
     ours = ask_ours(tmp_table, nprobes=PARTITIONS, metric=metric)
     theirs = ask(official_14, tmp_table, nprobes=PARTITIONS, metric=metric)
-    assert recall(ours, exact) >= recall(theirs, exact) - SLACK
+    assert_not_farther(kind, ours, theirs, metric)
     means = [np.mean([distances for _, distances in found]) for found in (ours, exact)]
     assert means[0] == pytest.approx(means[1], rel=0.4)
 
@@ -198,7 +214,7 @@ def test_what_we_build_releases_search(
     ours = ask_ours(tmp_table, nprobes=PARTITIONS)
     for release in RELEASES:
         found = ask(officials(release), tmp_table, nprobes=PARTITIONS)
-        assert recall(found, exact) >= recall(ours, exact) - 0.1
+        assert_not_farther(kind, ours, found)
         refined = ask(officials(release), tmp_table, nprobes=PARTITIONS, refine_factor=20)
         assert recall(refined, exact) > REFINED[kind]
         filtered = ask(officials(release), tmp_table, nprobes=PARTITIONS, filter="id < 600")
@@ -220,8 +236,7 @@ def test_other_float_columns(
 
 
 def test_hamming_distances(officials: OfficialPool, tmp_table: str) -> None:
-    data = CHANCE.integers(0, 256, (ROWS, DIMENSION), dtype=np.uint8)
-    table = lance.write_dataset(rows(data), tmp_table)
+    table = lance.write_dataset(rows(BITS), tmp_table)
     table.create_index("v", "IVF_FLAT", metric="hamming", num_partitions=2)
     exact = ask_ours(tmp_table, use_index=False)
     for release in RELEASES:
@@ -273,19 +288,27 @@ def test_distances_of_rq_codes_equal_release_14(
     theirs = official_14.run(tmp_table, SEARCH_ALL, queries=QUERIES.tolist(), near=near)
     scan = lance.dataset(tmp_table).scanner(["id", "_distance"], nearest={**near, "q": QUERIES})
     mine = scan.to_table().to_pydict()
-    assert mine["query_index"] == theirs["query_index"]
-    assert mine["id"] == theirs["id"]
+    # Of equal distances, rounding decides which comes first.
+    distances = [
+        dict(
+            zip(
+                zip(found["query_index"], found["id"], strict=True), found["_distance"], strict=True
+            )
+        )
+        for found in (mine, theirs)
+    ]
+    assert len(distances[0]) == few * len(QUERIES)
+    assert distances[0].keys() == distances[1].keys()
     # Cosine distances of codes are doubled there.
     factor = 2 if metric == "cosine" else 1
-    doubled = np.multiply(mine["_distance"], factor)
-    np.testing.assert_allclose(doubled, theirs["_distance"], rtol=1e-4, atol=1e-4)
+    doubled = {key: factor * distance for key, distance in distances[0].items()}
+    assert doubled == pytest.approx(distances[1], rel=1e-4, abs=1e-4)
 
 
 def maintained_by(official: Official, tmp_table: str, kind: str) -> None:
     table = write(tmp_table, data_storage_version="2.0")
     table.create_index("v", kind, num_partitions=2, **KINDS[kind])
-    extra = CHANCE.standard_normal((300, DIMENSION)).astype(np.float32)
-    lance.write_dataset(rows(extra, ROWS), tmp_table, mode="append")
+    lance.write_dataset(rows(EXTRA, ROWS), tmp_table, mode="append")
     official.run(tmp_table, UPKEEP)
     exact = ask_ours(tmp_table, use_index=False)
     assert recall(ask_ours(tmp_table, nprobes=2, refine_factor=20), exact) > REFINED[kind]
@@ -296,8 +319,7 @@ def maintained_by(official: Official, tmp_table: str, kind: str) -> None:
 def test_we_maintain_what_a_release_built(official: Official, tmp_table: str, kind: str) -> None:
     write(tmp_table, data_storage_version="2.0")
     official.run(tmp_table, BUILD, kind=kind, metric="l2", partitions=2, options=KINDS[kind])
-    extra = CHANCE.standard_normal((300, DIMENSION)).astype(np.float32)
-    table = lance.write_dataset(rows(extra, ROWS), tmp_table, mode="append")
+    table = lance.write_dataset(rows(EXTRA, ROWS), tmp_table, mode="append")
     table.delete("id % 11 = 5")
     table.optimize.optimize_indices()
     table.optimize.compact_files(target_rows_per_fragment=2000)
