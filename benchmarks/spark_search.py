@@ -22,7 +22,7 @@ from lancelake.spark import LanceTable
 
 _ROWS = 1_000_000
 _QUERIES = 5000
-_JOINED = 20
+_JOINED = 5
 _K = 10
 _PROBES = 10
 _SEED = 7
