@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import importlib
+import importlib.util
 import platform
 import subprocess
 import sys
@@ -10,13 +12,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from zipfile import ZipFile
 
 import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
 from lancelake.data.codec import spool
-from lancelake.spark.worker.daemon import freezing, keep_files_with_spark, quiet, share_arenas
+from lancelake.spark.worker.daemon import (
+    freezing,
+    keep_archives_read,
+    keep_files_with_spark,
+    loaded_archives,
+    quiet,
+    share_arenas,
+)
 
 SOCKET: Any = None
 # Reads a table in a child, as a worker does, and prints the packages that the child imported.
@@ -107,6 +117,37 @@ def test_without_a_folder_of_spark_the_default_is_used(tmp_path: Path) -> None:
     keep_files_with_spark({"SPARK_LOCAL_DIRS": str(tmp_path / "missing")})
     keep_files_with_spark({})
     assert spool.fresh_path().parent.is_dir()
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an archive of a module on the path of modules."""
+    path = tmp_path / "modules.zip"
+    with ZipFile(path, "w") as file:
+        file.writestr("module_of_an_archive.py", "")
+    monkeypatch.syspath_prepend(str(path))
+    monkeypatch.setattr(sys, "path_importer_cache", dict(sys.path_importer_cache))
+    assert importlib.util.find_spec("module_of_an_archive") is not None
+    return path
+
+
+def added(archive: Path) -> bool:
+    """Whether a module is found that is put into an archive before importers are told."""
+    with ZipFile(archive, "a") as file:
+        file.writestr("another_module_of_an_archive.py", "")
+    importlib.invalidate_caches()
+    return importlib.util.find_spec("another_module_of_an_archive") is not None
+
+
+def test_archives_that_were_there_at_the_start_are_not_listed_again(archive: Path) -> None:
+    assert str(archive) in loaded_archives()
+    keep_archives_read(loaded_archives())
+    assert not added(archive)
+
+
+def test_archives_of_users_are_listed_again(archive: Path) -> None:
+    keep_archives_read(loaded_archives() - {str(archive)})
+    assert added(archive)
 
 
 def test_a_limit_of_heaps_that_the_user_set_stays() -> None:
