@@ -1,4 +1,4 @@
-"""Tables of vectors, as in pylance."""
+"""Tables of vectors, training on a GPU and duplicates, as in pylance."""
 
 from __future__ import annotations
 
@@ -12,9 +12,17 @@ import pyarrow as pa
 
 from lancelake.clock import SystemIds
 from lancelake.errors import ColumnTypeError, InvalidRequestError, UnknownDataError
-from lancelake.pylance._dataset.indices.indices_builder import IndicesBuilder
-from lancelake.pylance._dataset.indices.vector_arguments import floats
 from lancelake.pylance._values.vector_models import vector_lists
+from lancelake.pylance.indices.accelerated import (
+    one_pass_assign_ivf_pq_on_accelerator,
+    one_pass_train_ivf_pq_on_accelerator,
+    train_ivf_centroids_on_accelerator,
+)
+from lancelake.pylance.torch.assignment import (
+    compute_partitions,
+    compute_pq_codes,
+    train_pq_codebook_on_accelerator,
+)
 from lancelake.scan.search.duplicates import (
     clusters,
     duplicate_pairs,
@@ -24,6 +32,22 @@ from lancelake.scan.search.duplicates import (
 
 if TYPE_CHECKING:
     from lancelake.pylance.dataset import LanceDataset
+
+__all__ = [
+    "compute_partitions",
+    "compute_pq_codes",
+    "find_duplicate_pairs",
+    "find_duplicate_pairs_in_partition",
+    "get_ivf_partition_info",
+    "hamming_clustering_for_ivf_partition",
+    "hamming_clustering_for_range",
+    "hamming_clustering_for_sample",
+    "one_pass_assign_ivf_pq_on_accelerator",
+    "one_pass_train_ivf_pq_on_accelerator",
+    "train_ivf_centroids_on_accelerator",
+    "train_pq_codebook_on_accelerator",
+    "vec_to_table",
+]
 
 _PAIR = 2
 _HASH_BYTES = 8
@@ -54,29 +78,6 @@ def vec_to_table(
     if len(found) > 1:
         raise InvalidRequestError(f"names cannot be more than 1 got {len(found)}")
     return pa.Table.from_arrays([_vectors(data, ndim, check_ndim=check_ndim)], names=found)
-
-
-def train_ivf_centroids_on_accelerator(
-    dataset: Any,
-    column: str,
-    k: int,
-    metric_type: str,
-    accelerator: Any,
-    batch_size: int = 1024 * 10 * 4,  # tunes official Lance
-    *,
-    sample_rate: int = 256,
-    max_iters: int = 50,
-    filter_nan: bool = True,  # vectors that are not finite are left out
-) -> tuple[npt.NDArray[np.float32], None]:
-    """Cluster a sample of vectors on a GPU; return the centers, and no further object."""
-    model = IndicesBuilder(dataset, column).train_ivf(
-        k,
-        distance_type=metric_type,
-        accelerator=accelerator,
-        sample_rate=sample_rate,
-        max_iters=max_iters,
-    )
-    return floats(model.centroids), None
 
 
 def find_duplicate_pairs(

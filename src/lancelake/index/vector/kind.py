@@ -65,9 +65,7 @@ class VectorIndex:
 
     def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
         """Train on a sample of the rows, and write a segment."""
-        dtype = _vector_type(rows.dtype)
-        settings = BuildSettings.of(rows.parameters, self.name, dtype)
-        model = train(rows.batches, rows.num_rows, settings, dtype, rows.stages)
+        model, settings = model_of(rows, self.name)
         count = len(model.partitions)
         with grouped_rows(count) as groups:
             with rows.stages.stage("shuffle", rows.num_rows) as advance:
@@ -78,9 +76,7 @@ class VectorIndex:
 
     def trained(self, rows: BuildInput) -> Parameters:
         """Train on a sample of rows; builds with the parameters returned have the same model."""
-        dtype = _vector_type(rows.dtype)
-        settings = BuildSettings.of(rows.parameters, self.name, dtype)
-        model = train(rows.batches, rows.num_rows, settings, dtype)
+        model, _ = model_of(rows, self.name)
         found = {**rows.parameters, "ivf_centroids": model.partitions.centers}
         found["num_partitions"] = len(model.partitions)
         if isinstance(model.codes, ProductCodes):
@@ -130,6 +126,13 @@ class VectorIndex:
         """Write a segment with other row ids."""
         segment = VectorSegment(facts)
         return write_segment(_model(segment), _settings(segment), _mapped(segment, row_map), folder)
+
+
+def model_of(rows: BuildInput, name: str) -> tuple[TrainedModel, BuildSettings]:
+    """Return the model that the parameters of a build have, or train it on a sample of the rows."""
+    dtype = _vector_type(rows.dtype)
+    settings = BuildSettings.of(rows.parameters, name, dtype)
+    return train(rows.batches, rows.num_rows, settings, dtype, rows.stages), settings
 
 
 def _counted(batches: Iterable[pa.RecordBatch], advance: Advance) -> Iterator[pa.RecordBatch]:

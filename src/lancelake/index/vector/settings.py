@@ -121,6 +121,14 @@ class BuildSettings:
         return self.type.rsplit("_", 1)[-1]
 
     @property
+    def is_trained(self) -> bool:
+        """Whether the model is given, so that no rows are needed to train it."""
+        if self.centers is None:
+            return False
+        given = {"SQ": self.bounds, "PQ": self.codebook}
+        return self.code not in given or given[self.code] is not None
+
+    @property
     def has_graph(self) -> bool:
         """Whether each partition has a graph."""
         return "HNSW" in self.type

@@ -80,13 +80,14 @@ def train(
     dtype: VectorType,
     stages: Stages | None = None,
 ) -> TrainedModel:
-    """Train partitions and codes from some of about `total` rows."""
+    """Train partitions and codes from some of about `total` rows, if they are not given."""
     stages = stages or Stages()
     wanted = max(_LEAST_SAMPLE, settings.sample_rate * settings.partitions_for(total))
     if settings.code == "PQ":
         wanted = max(wanted, _CODE_SAMPLE << settings.bits)
     with stages.stage("train_ivf", unit="models"):
-        sample = _sample(batches, total, wanted, dtype, settings.metric)
+        read = () if settings.is_trained else batches
+        sample = _sample(read, total, wanted, dtype, settings.metric)
         if not len(sample):
             sample = np.zeros((1, dtype.dimension), dtype=sample.dtype)
         count = settings.partitions_for(total)

@@ -74,12 +74,19 @@ def vector_lists(matrix: npt.NDArray[np.float32]) -> pa.FixedSizeListArray:
     return pa.FixedSizeListArray.from_arrays(flat, matrix.shape[-1])
 
 
-def _place(uri: str, options: Mapping[str, str] | None) -> tuple[FileAt, str]:
+def file_folder(uri: str, options: Mapping[str, str] | None) -> tuple[SegmentFolder, str]:
     """Return the folder of a file, and its name."""
     whole = Location.parse(uri, options)
     parent, _, name = str(whole.uri).rpartition("/")
     root, _, folder = parent.rpartition("/")
-    return FileAt(root=Location.parse(root, options), path=folder), name
+    return SegmentFolder(place=FileAt(root=Location.parse(root, options), path=folder)), name
+
+
+def opened_file(uri: str, options: Mapping[str, str] | None) -> IndexFileReader:
+    """Open a file that may have been written again since it was read, unlike files of a table."""
+    folder, name = file_folder(uri, options)
+    forget_readers([folder.file(name).uri])
+    return folder.open(name)
 
 
 def _write(
@@ -89,9 +96,9 @@ def _write(
     metadata: Mapping[str, str],
     options: Mapping[str, str] | None,
 ) -> None:
-    place, name = _place(uri, options)
+    folder, name = file_folder(uri, options)
     schema = pa.schema([pa.field(column, values.type)])
-    file = SegmentFolder(place=place).create(name, schema)
+    file = folder.create(name, schema)
     file.write(pa.RecordBatch.from_arrays([values], schema=schema))
     file.finish(metadata)
 
@@ -99,11 +106,7 @@ def _write(
 def _read(
     uri: str, column: str, options: Mapping[str, str] | None
 ) -> tuple[pa.FixedSizeListArray, dict[str, str]]:
-    place, name = _place(uri, options)
-    folder = SegmentFolder(place=place)
-    # Another model may have been saved there, unlike files of a table.
-    forget_readers([folder.file(name).uri])
-    file: IndexFileReader = folder.open(name)
+    file = opened_file(uri, options)
     file.require(column)
     found = file.read(columns=[column]).column(0).combine_chunks()
     values = pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found

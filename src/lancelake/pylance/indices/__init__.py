@@ -8,8 +8,8 @@ from lancelake.pylance._dataset.indices.index_values import (
     IndexSegmentDescription,
     SupportedDistributedIndices,
 )
-from lancelake.pylance._dataset.indices.indices_builder import IndicesBuilder
 from lancelake.pylance._values.vector_models import IvfModel, PqModel
+from lancelake.pylance.indices.builder import IndicesBuilder
 
 __all__ = [
     "IndexConfig",

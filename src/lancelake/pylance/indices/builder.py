@@ -1,7 +1,336 @@
-"""Training of the models of vector indices, under pylance's name."""
+"""Training of the models of a vector index, and its build in steps."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from lancelake.errors import InvalidRequestError
+from lancelake.index.vector.vectors import VectorType
 from lancelake.pylance._dataset.indices.index_values import IndexConfig
-from lancelake.pylance._dataset.indices.indices_builder import IndicesBuilder
-from lancelake.pylance._values.vector_models import IvfModel, PqModel
+from lancelake.pylance._dataset.indices.vector_arguments import floats
+from lancelake.pylance._values.vector_models import IvfModel, PqModel, vector_lists
+from lancelake.pylance.indices.build_steps import (
+    commit_grouped,
+    known_partitions,
+    write_encoded,
+    write_grouped,
+)
+from lancelake.pylance.torch.assignment import compute_partitions, fixed_clusters
+from lancelake.table.index.build import IndexRun
+from lancelake.table.index.request import IndexRequest
+from lancelake.table.index.training import trained_parameters
+
+if TYPE_CHECKING:
+    from lancelake.pylance.fragment import LanceFragment
 
 __all__ = ["IndexConfig", "IndicesBuilder", "IvfModel", "PqModel"]
+
+_METRICS = ("l2", "cosine", "euclidean", "dot", "hamming")
+_LEAST_RATE = 2
+
+
+class IndicesBuilder:
+    """Trains the models of an index of one column, and builds an IVF_PQ index in steps.
+
+    A build with `ivf_centroids` and `pq_codebook` uses them, so that segments that several
+    processes build can be merged. Alternatively, `transform_vectors` encodes rows in several
+    processes, `shuffle_transformed_vectors` groups them, and `load_shuffled_vectors` commits
+    the index.
+    """
+
+    def __init__(self, dataset: Any, column: str) -> None:
+        """Take a dataset and the name of a vector column."""
+        if column not in dataset.schema.names:
+            raise KeyError(f"{column} not found in schema")
+        found = VectorType.of(dataset.schema.field(column).type)
+        if found is None:
+            shown = dataset.schema.field(column).type
+            raise TypeError(f"Vector column {column} must have vectors, got {shown}")
+        self.dataset = dataset
+        self.column = [column]
+        self.dimension = found.dimension
+
+    def train_ivf(
+        self,
+        num_partitions: int | None = None,
+        *,
+        distance_type: str = "l2",
+        accelerator: Any = None,
+        sample_rate: int = 256,
+        max_iters: int = 50,
+        fragment_ids: list[int] | None = None,
+    ) -> IvfModel:
+        """Cluster a sample of the vectors; by default into as many as the root of the rows."""
+        rows = self._count_rows(fragment_ids)
+        count = round(sqrt(rows)) if num_partitions is None else int(num_partitions)
+        _ensure_rate(sample_rate)
+        if count * sample_rate > rows:
+            raise InvalidRequestError(
+                "There are not enough rows in the dataset to create IVF centroids with "
+                f"{count} partitions and a sample rate of {sample_rate}. {sample_rate * count} "
+                f"rows needed and there are {rows}"
+            )
+        metric = _metric(distance_type)
+        parameters = {
+            "metric_type": metric,
+            "num_partitions": count,
+            "sample_rate": sample_rate,
+            "max_iters": max_iters,
+            "accelerator": None if accelerator is None else str(accelerator),
+        }
+        trained = self._trained("IVF_FLAT", parameters, fragment_ids)
+        return IvfModel(vector_lists(trained["ivf_centroids"]), metric)
+
+    def train_pq(
+        self,
+        ivf_model: IvfModel,
+        num_subvectors: int | None = None,
+        *,
+        sample_rate: int = 256,
+        max_iters: int = 50,
+        num_bits: int = 8,
+        fragment_ids: list[int] | None = None,
+    ) -> PqModel:
+        """Train a codebook for the partitions of a model."""
+        rows = self._count_rows(fragment_ids)
+        parts = self._parts(num_subvectors)
+        _ensure_rate(sample_rate)
+        needed = sample_rate << num_bits
+        if needed > rows:
+            raise InvalidRequestError(
+                f"There are not enough rows in the dataset to create PQ codebook with a sample "
+                f"rate of {sample_rate} and num_bits of {num_bits}. {needed} rows needed and there "
+                f"are {rows}"
+            )
+        parameters = {
+            "metric_type": ivf_model.distance_type,
+            "ivf_centroids": floats(ivf_model.centroids),
+            "num_sub_vectors": parts,
+            "num_bits": num_bits,
+            "sample_rate": sample_rate,
+            "max_iters": max_iters,
+        }
+        book = np.asarray(self._trained("IVF_PQ", parameters, fragment_ids)["pq_codebook"])
+        shaped = vector_lists(book.reshape(1 << num_bits, self.dimension))
+        return PqModel(parts, shaped, num_bits=num_bits)
+
+    def prepare_global_ivf_pq(
+        self,
+        num_partitions: int | None,
+        num_subvectors: int | None,
+        *,
+        distance_type: str = "l2",
+        accelerator: Any = None,
+        sample_rate: int = 256,
+        max_iters: int = 50,
+        num_bits: int = 8,
+        fragment_ids: list[int] | None = None,
+    ) -> dict[str, pa.FixedSizeListArray]:
+        """Train both models, and return them as the arguments of a build."""
+        ivf = self.train_ivf(
+            num_partitions,
+            distance_type=distance_type,
+            accelerator=accelerator,
+            sample_rate=sample_rate,
+            max_iters=max_iters,
+            fragment_ids=fragment_ids,
+        )
+        pq = self.train_pq(
+            ivf,
+            num_subvectors,
+            sample_rate=sample_rate,
+            max_iters=max_iters,
+            num_bits=num_bits,
+            fragment_ids=fragment_ids,
+        )
+        return {"ivf_centroids": ivf.centroids, "pq_codebook": pq.codebook}
+
+    def assign_ivf_partitions(
+        self, ivf_model: IvfModel, accelerator: Any = None, output_uri: str | None = None
+    ) -> str:
+        """Assign each vector to a partition with PyTorch, and write the assignments to a table.
+
+        Args:
+            ivf_model: The partitions.
+            accelerator: A device of PyTorch; by default a GPU if there is one, else the CPU.
+            output_uri: The table to write; by default one in a new temporary folder.
+
+        Returns:
+            The URI of the table, which has the columns `row_id` and `partition`.
+
+        Raises:
+            MissingPackageError: PyTorch is not installed.
+        """
+        clusters = fixed_clusters(floats(ivf_model.centroids), ivf_model.distance_type, accelerator)
+        return compute_partitions(
+            self.dataset, self.column[0], clusters, dst_dataset_uri=output_uri
+        )
+
+    def transform_vectors(
+        self,
+        ivf: IvfModel,
+        pq: PqModel,
+        dest_uri: str,
+        fragments: list[LanceFragment] | None = None,
+        partition_ds_uri: str | None = None,
+    ) -> None:
+        """Write the partition and the PQ code of each row to a Lance file.
+
+        Args:
+            ivf: The partitions.
+            pq: The codebook.
+            dest_uri: The file to write.
+            fragments: The fragments whose rows are encoded; by default all.
+            partition_ds_uri: A table of assigned partitions, as `assign_ivf_partitions` writes
+                it; rows that it does not have are left out.
+
+        Raises:
+            InvalidRequestError: The list of fragments is empty, or a fragment is unknown.
+        """
+        if fragments is not None and not fragments:
+            raise InvalidRequestError("fragments must be a non-empty list or None")
+        chosen = None if fragments is None else tuple(each.fragment_id for each in fragments)
+        known = None
+        if partition_ds_uri is not None:
+            assigned = type(self.dataset)(partition_ds_uri)
+            known = known_partitions(assigned.to_table(["row_id", "partition"]))
+        request = self._request(ivf, pq, fragment_ids=chosen)
+        write_encoded(self.dataset._snapshot, request, dest_uri, known)
+
+    def shuffle_transformed_vectors(
+        self,
+        unsorted_filenames: list[str],
+        dir_path: str,
+        ivf: IvfModel,
+        shuffle_output_root_filename: str | None = "sorted",
+    ) -> list[str]:
+        """Group the rows of files of `transform_vectors` by partition.
+
+        Args:
+            unsorted_filenames: Names of the files.
+            dir_path: The folder of the files, and of the new file.
+            ivf: The partitions.
+            shuffle_output_root_filename: How the name of the new file begins.
+
+        Returns:
+            The names of new files: one, or none without files to read.
+
+        Raises:
+            InvalidRequestError: The names are not a list.
+        """
+        if not isinstance(unsorted_filenames, list):
+            raise InvalidRequestError("filenames must be a list of strings")
+        if not unsorted_filenames:
+            return []
+        name = f"{shuffle_output_root_filename or 'sorted'}_0.lance"
+        options = dict(self.dataset._snapshot.location.options)
+        sources = [_joined(dir_path, each) for each in unsorted_filenames]
+        write_grouped(sources, _joined(dir_path, name), ivf.num_partitions, options)
+        return [name]
+
+    def load_shuffled_vectors(
+        self,
+        filenames: list[str],
+        dir_path: str,
+        ivf: IvfModel,
+        pq: PqModel,
+        index_name: str | None = None,
+    ) -> None:
+        """Commit an index of the rows of files of `shuffle_transformed_vectors`.
+
+        The index covers the fragments that were encoded; an index of this name is replaced.
+
+        Args:
+            filenames: Names of the files.
+            dir_path: The folder of the files.
+            ivf: The partitions with which the rows were encoded.
+            pq: The codebook with which the rows were encoded.
+            index_name: By default the name of the column and `_idx`.
+
+        Raises:
+            InvalidRequestError: The names are not a list, or an encoded fragment is no longer
+                part of the table.
+        """
+        if not isinstance(filenames, list):
+            raise InvalidRequestError("filenames must be a list of strings")
+        request = self._request(ivf, pq, name=index_name)
+        sources = [_joined(dir_path, each) for each in filenames]
+        run = IndexRun(choices=self.dataset._choices)
+        commit_grouped(self.dataset._snapshot, request, sources, run)
+
+    def _request(
+        self,
+        ivf: IvfModel,
+        pq: PqModel,
+        *,
+        name: str | None = None,
+        fragment_ids: tuple[int, ...] | None = None,
+    ) -> IndexRequest:
+        parameters = {
+            "metric_type": _metric(ivf.distance_type),
+            "ivf_centroids": floats(ivf.centroids),
+            "num_sub_vectors": pq.num_subvectors,
+            "num_bits": pq.num_bits,
+            "pq_codebook": floats(pq.codebook),
+        }
+        return IndexRequest(
+            column=self.column[0],
+            kind="IVF_PQ",
+            name=name,
+            fragment_ids=fragment_ids,
+            parameters=parameters,
+        )
+
+    def _trained(
+        self, kind: str, parameters: Mapping[str, Any], fragment_ids: list[int] | None
+    ) -> Mapping[str, Any]:
+        request = IndexRequest(
+            column=self.column[0],
+            kind=kind,
+            fragment_ids=None if fragment_ids is None else tuple(fragment_ids),
+            parameters={key: value for key, value in parameters.items() if value is not None},
+        )
+        return trained_parameters(self.dataset._snapshot, request)
+
+    def _count_rows(self, fragment_ids: list[int] | None) -> int:
+        if fragment_ids is None:
+            return int(self.dataset.count_rows())
+        found = {fragment.fragment_id: fragment for fragment in self.dataset.get_fragments()}
+        missing = [number for number in fragment_ids if number not in found]
+        if missing:
+            raise InvalidRequestError(f"Fragment id does not exist: {missing[0]}")
+        return sum(found[number].count_rows() for number in fragment_ids)
+
+    def _parts(self, count: int | None) -> int:
+        if count is None:
+            size = next((each for each in (16, 8) if self.dimension % each == 0), None)
+            if size is None:
+                raise InvalidRequestError(
+                    f"vector dimension {self.dimension} is not divisible by 16 or 8; specify "
+                    "num_subvectors"
+                )
+            return self.dimension // size
+        if not isinstance(count, int) or not 0 < count <= self.dimension:
+            problem = f"num_subvectors must be a number from 1 to {self.dimension}"
+            raise InvalidRequestError(problem)
+        return count
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder.rstrip('/')}/{name}"
+
+
+def _ensure_rate(rate: int) -> None:
+    if not isinstance(rate, int) or rate < _LEAST_RATE:
+        raise InvalidRequestError(f"The sample_rate must be an int greater than 1, got {rate}")
+
+
+def _metric(name: object) -> str:
+    if not isinstance(name, str) or name.lower() not in _METRICS:
+        raise InvalidRequestError(f"Distance type {name} not supported.")
+    return name.lower()
