@@ -130,10 +130,8 @@ class _GroupedFiles:
 
 
 def _partition(file: IndexFileReader, number: int) -> PartitionCodes | None:
-    (batch,) = file.read(number, number + 1, columns=[GROUPS]).combine_chunks().to_batches() or (
-        None,
-    )
-    return None if batch is None else grouped_rows_of(batch)
+    rows = file.read(number, number + 1, columns=[GROUPS]).combine_chunks()
+    return next((grouped_rows_of(batch) for batch in rows.to_batches()), None)
 
 
 def _fragments_of_rows(file: IndexFileReader) -> BitMap:
