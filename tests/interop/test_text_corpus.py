@@ -92,20 +92,27 @@ def test_rows_and_scores_are_those_of_release_14(
 ) -> None:
     questions = asked(QUERIES, 5, words_of=corpus.vocabulary)
     table = ours.dataset(indexed)
+    path = tmp_path / "found.npz"
     different: list[Any] = []
     for start in range(0, len(questions), AT_ONCE):
         part = questions[start : start + AT_ONCE]
-        path = str(tmp_path / "found.npz")
-        official_14.run(indexed, ASK, asked=part, path=path)
-        with np.load(path) as stored:
-            theirs = list(results([stored[name] for name in stored.files]))
+        theirs = asked_official(official_14, indexed, part, path)
         mine = list(results(globals()["found_by"](table, part)))
         different += [
             question
             for question, found, expected in zip(part, mine, theirs, strict=True)
             if not is_same(question, found, expected)
+            and not is_best(question, found, official_14, indexed, path)
         ]
     assert different == []
+
+
+def asked_official(
+    official: Official, uri: str, questions: list[Any], path: Path
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    official.run(uri, ASK, asked=questions, path=str(path))
+    with np.load(path) as stored:
+        return list(results([stored[name] for name in stored.files]))
 
 
 def is_same(question: list[Any], found: Any, expected: Any) -> bool:
@@ -119,6 +126,24 @@ def is_same(question: list[Any], found: Any, expected: Any) -> bool:
         return bool((ids == other_ids).all())
     is_sure = scores > (scores[-1] + 1e-5 if len(scores) else 0)
     return set(ids[is_sure]) <= set(other_ids)
+
+
+def is_best(question: list[Any], found: Any, official: Official, uri: str, path: Path) -> bool:
+    """Whether rows are the best of all that release 14 finds without a limit.
+
+    With one, it loses rows of boolean queries that it finds as a match query.
+    """
+    query, options = question
+    if "limit" not in options:
+        return False
+    every = {key: value for key, value in options.items() if key != "limit"}
+    ((ids, scores),) = asked_official(official, uri, [[query, every]], path)
+    best = np.sort(scores)[::-1][: options["limit"]]
+    known = dict(zip(ids.tolist(), scores.tolist(), strict=True))
+    given = np.array([known.get(row, np.nan) for row in found[0].tolist()])
+    return len(best) == len(given) and all(
+        np.allclose(each, best, rtol=1e-5, atol=1e-5) for each in (found[1], given)
+    )
 
 
 def test_phrases_are_those_of_an_exact_matcher(corpus: TextCorpus, tmp_path: Path) -> None:
