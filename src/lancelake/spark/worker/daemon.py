@@ -83,7 +83,7 @@ def share_arenas(environment: Mapping[str, str]) -> bool:
 
 
 def loaded_archives() -> frozenset[str]:
-    """Return the archives from which modules can be imported: those of Spark itself."""
+    """Return the archives on the path of modules: those of Spark, and of submitted packages."""
     importers = sys.path_importer_cache.values()
     return frozenset(each.archive for each in importers if isinstance(each, zipimporter))
 
