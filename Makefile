@@ -19,7 +19,7 @@ TESTS ?= tests
 
 .PHONY: help
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9. -]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(ENVIRONMENTS) ## Build every environment (the other targets do it when needed)
@@ -32,8 +32,8 @@ test: setup ## Run the tests (TESTS=path for a part of them)
 test-spark-4.1 test-spark-4.2: test-spark-%: setup .interop/spark-%/.synced ## Run the Spark tests on an older Spark
 	.interop/spark-$*/bin/pytest -n 2 --dist worksteal tests/spark
 
-.PHONY: test-python-3.12 test-python-3.13
-test-python-3.12 test-python-3.13: test-python-%: setup .interop/python-%/.synced ## Run the tests on a newer Python (TESTS=tests/unit for a part)
+.PHONY: test-python-3.12 test-python-3.13 test-python-3.14
+test-python-3.12 test-python-3.13 test-python-3.14: test-python-%: setup .interop/python-%/.synced ## Run the tests on a newer Python (TESTS=tests/unit for a part)
 	.interop/python-$*/bin/pytest -n 2 --dist worksteal $(TESTS)
 
 .PHONY: test-libraries
@@ -160,7 +160,7 @@ demo: setup ## Run the pipeline on local Spark, on generated data (ARGS="--rows 
 .interop/python-%/.synced: requirements/dev.lock .venv/.uv/.ready scripts/install.sh pyproject.toml
 	@echo "setting up .interop/python-$*"
 	@mkdir -p .interop
-	@PYTHON=python$* scripts/install.sh .interop/python-$* $<
+	@PYTHON=$$(scripts/find_python.sh $*) && export PYTHON && scripts/install.sh .interop/python-$* $<
 	@UV_SYSTEM_CERTS=1 .venv/.uv/bin/uv pip install --quiet --offline --no-deps --no-build-isolation --python .interop/python-$*/bin/python --editable .
 	@touch $@
 
