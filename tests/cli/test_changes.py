@@ -43,13 +43,13 @@ def test_without_from_the_last_version_alone(document: Document, sound: Path) ->
 
 def test_rows_are_limited(document: Document, sound: Path) -> None:
     few = document("changes", sound, "--from", "0", "-n", "3")
-    assert (len(few["rows"]), few["complete"]) == (3, False)
+    assert (len(few["rows"]), few["truncated"]) == (3, True)
     assert len(document("changes", sound, "--from", "0", "-n", "0")["rows"]) == 33
 
 
 def test_programs_get_all_rows(document: Document, sound: Path) -> None:
     whole = document("changes", sound, "--from", "0")
-    assert (len(whole["rows"]), whole["complete"]) == (33, True)
+    assert (len(whole["rows"]), whole["truncated"]) == (33, False)
 
 
 def test_output_says_that_there_are_more_rows(output: Output, sound: Path) -> None:

@@ -67,7 +67,7 @@ def test_schema(document: Document, sound: Path) -> None:
 
 def test_log(document: Document, sound: Path) -> None:
     body = document("log", sound)
-    assert set(body) == {"uri", "versions"}
+    assert set(body) == {"uri", "versions", "truncated"}
     assert [set(entry) for entry in body["versions"]] == [LOG] * 5
     assert set(body["versions"][0]["change"]) == CHANGE
 
@@ -119,12 +119,12 @@ def test_the_first_rows_tell_whether_they_are_all(
     document: Document, sound: Path, rows: int, is_all: bool
 ) -> None:
     body = document("head", sound, "-n", rows)
-    assert (len(body["rows"]) > 1, body["complete"]) == (is_all, is_all)
+    assert (len(body["rows"]) > 1, body["truncated"]) == (is_all, not is_all)
 
 
 def test_head(document: Document, sound: Path) -> None:
     body = document("head", sound, "-n", "1")
-    assert set(body) == {"version", "columns", "rows", "complete"}
+    assert set(body) == {"version", "columns", "rows", "truncated"}
     assert body["columns"][0] == {"name": "id", "type": "int64"}
     assert body["rows"] == [{"id": 0, "text": "row 0", "meta": {"a": 0, "b": "b"}}]
 

@@ -63,24 +63,37 @@ def test_a_table_without_rows(tmp_path: Path, document: Document) -> None:
 
 
 def test_sizes_and_growth(table: Path, document: Document, tmp_path: Path) -> None:
-    body = document("stats", table, "--plot", tmp_path / "growth.svg")
+    body = document("stats", table, "--svg", tmp_path / "stats.svg")
     assert body["fragment_sizes"] == [
         {"below": 100, "fragments": 4, "rows": 90, "deleted_rows": 10},
     ]
     assert [(point["version"], point["rows"]) for point in body["growth"]] == [(1, 100), (2, 90)]
-    assert "version 2: 90 rows" in (tmp_path / "growth.svg").read_text()
+    picture = (tmp_path / "stats.svg").read_text()
+    assert "version 2: 90 rows" in picture
+    assert "4 fragments, 10 deleted rows" in picture
 
 
-def test_growth_as_a_png_file(table: Path, document: Document, tmp_path: Path) -> None:
-    document("stats", table, "--png", tmp_path / "growth.png")
-    content = (tmp_path / "growth.png").read_bytes()
+def test_sizes_and_growth_as_a_png_file(table: Path, document: Document, tmp_path: Path) -> None:
+    document("stats", table, "--png", tmp_path / "stats.png")
+    content = (tmp_path / "stats.png").read_bytes()
     assert content.startswith(b"\x89PNG\r\n")
     size = int.from_bytes(content[content.index(b"IDAT") - 4 : content.index(b"IDAT")])
     start = content.index(b"IDAT") + 4
     pixels = zlib.decompress(content[start : start + size])
-    assert len(pixels) == 640 * (1 + 3 * 1440)
-    assert bytes.fromhex("0a7ea4") * 100 in pixels
+    assert len(pixels) == 1280 * (1 + 3 * 1440)
+    for bar in ("0a7ea4", "c0392b"):  # rows, and deleted rows
+        assert bytes.fromhex(bar) * 100 in pixels
+
+
+def test_a_plot_in_the_terminal(table: Path, output: Callable[..., str]) -> None:
+    plain, plotted = (output("stats", table, *args) for args in ((), ("--plot",)))
+    assert "█" not in plain
+    bars = [line.count("█") for line in plotted.splitlines()]
+    # Four fragments of one size with a tenth of their rows deleted; versions of 100 and 90 rows.
+    assert bars == [0, 30 + 3, 0, 0, 30, 27]
 
 
 def test_only_the_newest_versions_are_shown(table: Path, document: Document) -> None:
-    assert [point["version"] for point in document("stats", table, "-n", "1")["growth"]] == [2]
+    for count, versions in (("1", [2]), ("0", [1, 2])):
+        growth = document("stats", table, "-n", count)["growth"]
+        assert [point["version"] for point in growth] == versions

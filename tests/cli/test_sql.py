@@ -42,11 +42,11 @@ def test_programs_get_all_rows_unless_they_ask_for_fewer(
     lance.write_dataset(pa.table({"id": range(250)}), uri, max_rows_per_file=60)
     whole = document("sql", uri, "SELECT id FROM dataset")
     assert [row["id"] for row in whole["rows"]] == list(range(250))
-    assert whole["complete"] is True
+    assert whole["truncated"] is False
     some = document("sql", uri, "SELECT id FROM dataset", "-n", "70")
-    assert (len(some["rows"]), some["complete"]) == (70, False)
+    assert (len(some["rows"]), some["truncated"]) == (70, True)
     none = document("sql", uri, "SELECT id FROM dataset WHERE id < 0")
-    assert (none["rows"], none["complete"]) == ([], True)
+    assert (none["rows"], none["truncated"]) == ([], False)
 
 
 def test_a_query_can_be_explained(output: Output, sound: Path) -> None:

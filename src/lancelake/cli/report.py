@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, assert_never
 
 from rich.text import Text
 
 from lancelake.cli import words
-from lancelake.cli.console import OutputFormat, print_json, stdout
+from lancelake.cli.console import OutputFormat, RowFormat, print_json, stderr, stdout
+from lancelake.cli.row_text import write_csv_documents, write_documents
 from lancelake.cli.tables import facts
 from lancelake.commit.snapshot import Snapshot
+from lancelake.table.describe.documents import Json
 
 
 def report(
@@ -20,6 +24,29 @@ def report(
         print_json(dict(body))
     else:
         stdout().print(facts(rows))
+
+
+def report_list(
+    output: Literal[RowFormat.JSON, RowFormat.JSONL, RowFormat.CSV],
+    body: Mapping[str, object],
+    items: Sequence[Json],
+    omitted: str = "",
+) -> None:
+    """Print `body` as JSON, or only its `items`, as JSON lines or CSV.
+
+    `omitted` is a message about items that are not among them; a JSON body has its own field.
+    """
+    match output:
+        case RowFormat.JSON:
+            print_json(dict(body))
+        case RowFormat.JSONL:
+            write_documents(items, sys.stdout)
+        case RowFormat.CSV:
+            write_csv_documents(items, sys.stdout)
+        case _:
+            assert_never(output)
+    if omitted and output is not RowFormat.JSON:
+        stderr().print(Text(omitted, style="dim"))
 
 
 def version_body(snapshot: Snapshot) -> dict[str, object]:

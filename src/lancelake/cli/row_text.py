@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
 import pyarrow as pa
@@ -37,6 +37,21 @@ def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, file: TextIO
     for batch in batches:
         columns = [[to_json(value) for value in column] for column in batch.columns]
         file.writelines(_csv_line(row) for row in zip(*columns, strict=True))
+
+
+def write_documents(documents: Iterable[Json], file: TextIO) -> None:
+    """Write documents as JSON objects, one on each line."""
+    for document in documents:
+        file.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_csv_documents(documents: Sequence[Mapping[str, Json]], file: TextIO) -> None:
+    """Write documents as CSV, with a column for each key that one of them has."""
+    names = list(dict.fromkeys(name for document in documents for name in document))
+    if not names:
+        return
+    file.write(_csv_line(names))
+    file.writelines(_csv_line(map(document.get, names)) for document in documents)
 
 
 def _csv_line(values: Iterable[Json]) -> str:

@@ -83,7 +83,7 @@ class _Limited:
 
 
 def _write_json(batches: _Limited, schema: pa.Schema, snapshot: Snapshot) -> None:
-    """Write rows as one document, row by row; `complete` is whether these are all."""
+    """Write rows as one document, row by row; `truncated` is whether more exist."""
     columns = [{"name": f.name, "type": str(f.type)} for f in schema]
     head = {"version": snapshot.version, "columns": columns}
     opening = json.dumps(head, indent=2, ensure_ascii=False).removesuffix("\n}")
@@ -94,7 +94,7 @@ def _write_json(batches: _Limited, schema: pa.Schema, snapshot: Snapshot) -> Non
             sys.stdout.write(separator + line)
             separator = ",\n    "
     end = "\n  ]" if separator.startswith(",") else "]"
-    sys.stdout.write(f'{end},\n  "complete": {json.dumps(not batches.has_more)}\n}}\n')
+    sys.stdout.write(f'{end},\n  "truncated": {json.dumps(batches.has_more)}\n}}\n')
 
 
 def _print_table(table: pa.Table, styles: Sequence[str] | None, *, has_more: bool) -> None:

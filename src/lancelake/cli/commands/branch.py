@@ -9,9 +9,18 @@ from rich.text import Text
 
 from lancelake.cli import words
 from lancelake.cli.at import open_at
-from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.options import At, Message, Output, StorageOptions, Uri, location, subcommands
-from lancelake.cli.report import report, target_text, version_body, version_rows
+from lancelake.cli.console import OutputFormat, RowFormat, stdout
+from lancelake.cli.options import (
+    At,
+    Message,
+    Output,
+    RowOutput,
+    StorageOptions,
+    Uri,
+    location,
+    subcommands,
+)
+from lancelake.cli.report import report, report_list, target_text, version_body, version_rows
 from lancelake.cli.tables import Listing, TextColumn, cut, right
 from lancelake.commit.versions import latest_version
 from lancelake.errors import LanceTableError
@@ -31,15 +40,15 @@ Name = Annotated[
 
 @app.command("list")
 def list_command(
-    uri: Uri, options: StorageOptions = None, output: Output = OutputFormat.TABLE
+    uri: Uri, options: StorageOptions = None, output: RowOutput = RowFormat.TABLE
 ) -> None:
     """List all branches."""
     main = open_at(location(uri, options), None).main_location
     branches = list_branches(main)
     heads = {name: _head(main, name) for name in branches}
-    if output is OutputFormat.JSON:
-        body = [{**branch_document(n, b), "latest_version": heads[n]} for n, b in branches.items()]
-        print_json({"uri": main.uri, "branches": body})
+    if output is not RowFormat.TABLE:
+        items = [{**branch_document(n, b), "latest_version": heads[n]} for n, b in branches.items()]
+        report_list(output, {"uri": main.uri, "branches": items}, items)
         return
     table = Listing([cut("branch"), TextColumn("from"), right("latest")])
     for name, branch in branches.items():

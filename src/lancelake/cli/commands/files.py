@@ -7,8 +7,9 @@ from rich.text import Text
 
 from lancelake.cli import words
 from lancelake.cli.at import open_at
-from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.options import At, Output, StorageOptions, Uri, location
+from lancelake.cli.console import RowFormat, stdout
+from lancelake.cli.options import At, RowOutput, StorageOptions, Uri, location
+from lancelake.cli.report import report_list
 from lancelake.cli.tables import Listing, TextColumn, cut, right
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.fragment import Fragment
@@ -22,12 +23,13 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @app.command()
 def files(
-    uri: Uri, at: At = None, options: StorageOptions = None, output: Output = OutputFormat.TABLE
+    uri: Uri, at: At = None, options: StorageOptions = None, output: RowOutput = RowFormat.TABLE
 ) -> None:
     """List the fragments and their files."""
     snapshot = open_at(location(uri, options), at)
-    if output is OutputFormat.JSON:
-        print_json(files_document(snapshot))
+    if output is not RowFormat.TABLE:
+        body = files_document(snapshot)
+        report_list(output, body, body["fragments"])
         return
     has_bases = bool(snapshot.manifest.base_paths)
     numbers = [right(name) for name in ("fragment", "rows", "deleted", "size")]

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from lancelake.cli import words
 from lancelake.cli.at import open_at, open_head
-from lancelake.cli.console import OutputFormat, print_json, stdout
+from lancelake.cli.console import OutputFormat, RowFormat, stdout
 from lancelake.cli.job_bar import job_bar
 from lancelake.cli.options import (
     At,
@@ -22,13 +22,14 @@ from lancelake.cli.options import (
     Metric,
     Output,
     RefineFactor,
+    RowOutput,
     StorageOptions,
     Uri,
     location,
     subcommands,
 )
 from lancelake.cli.recall_view import print_recall, probe_counts, recall_picture, svg_file
-from lancelake.cli.report import report, version_body, version_rows
+from lancelake.cli.report import report, report_list, version_body, version_rows
 from lancelake.cli.tables import Listing, TextColumn, cut, right
 from lancelake.clock import SystemIds
 from lancelake.commit.snapshot import Snapshot
@@ -118,13 +119,14 @@ Rebuild = Annotated[bool, typer.Option("--rebuild", help="Rebuild the index from
 
 @app.command("list")
 def list_command(
-    uri: Uri, at: At = None, options: StorageOptions = None, output: Output = OutputFormat.TABLE
+    uri: Uri, at: At = None, options: StorageOptions = None, output: RowOutput = RowFormat.TABLE
 ) -> None:
     """Show all indices, and how much of the table each covers."""
     snapshot = open_at(location(uri, options), at)
     found = coverage_of(snapshot)
-    if output is OutputFormat.JSON:
-        print_json({**version_body(snapshot), "indices": [_document(each) for each in found]})
+    if output is not RowFormat.TABLE:
+        items = [_document(each) for each in found]
+        report_list(output, {**version_body(snapshot), "indices": items}, items)
         return
     table = Listing(
         [

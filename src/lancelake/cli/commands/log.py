@@ -10,8 +10,9 @@ from rich.text import Text
 
 from lancelake.cli import words
 from lancelake.cli.at import open_at
-from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.options import At, Output, StorageOptions, Uri, location
+from lancelake.cli.console import RowFormat, stdout
+from lancelake.cli.options import At, RowOutput, StorageOptions, Uri, location
+from lancelake.cli.report import report_list
 from lancelake.cli.tables import Listing, TextColumn, cut, right
 from lancelake.clock import SystemClock
 from lancelake.table.describe import operations
@@ -40,7 +41,7 @@ def log(
     at: At = None,
     limit: Limit = 20,
     options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
+    output: RowOutput = RowFormat.TABLE,
 ) -> None:
     """Show the versions and their operations, newest first.
 
@@ -50,13 +51,16 @@ def log(
     names = version_names(newest)
     count = limit or len(names)
     entries = itertools.islice(log_entries(newest, names), count)
-    if output is OutputFormat.JSON:
-        print_json({"uri": newest.location.uri, "versions": [log_document(e) for e in entries]})
+    older = max(0, len(names) - count)
+    if output is RowFormat.TABLE:
+        _print(list(entries), older)
         return
-    _print(list(entries), older=max(0, len(names) - count))
+    versions = [log_document(entry) for entry in entries]
+    body = {"uri": newest.location.uri, "versions": versions, "truncated": bool(older)}
+    report_list(output, body, versions, _omitted(older))
 
 
-def _print(entries: list[LogEntry], *, older: int) -> None:
+def _print(entries: list[LogEntry], older: int) -> None:
     table = Listing(_COLUMNS)
     now_ns = SystemClock().now_ns()
     for entry in entries:
@@ -64,8 +68,11 @@ def _print(entries: list[LogEntry], *, older: int) -> None:
     console = stdout()
     console.print(table)
     if older:
-        text = f"… {words.plural(older, 'older version')}: --limit 0 shows all"
-        console.print(Text(text, style="dim"))
+        console.print(Text(_omitted(older), style="dim"))
+
+
+def _omitted(older: int) -> str:
+    return f"… {words.plural(older, 'older version')}: --limit 0 shows all" if older else ""
 
 
 def _cells(entry: LogEntry, now_ns: int) -> list[Text]:

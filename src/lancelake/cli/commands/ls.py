@@ -10,8 +10,9 @@ import typer
 from rich.text import Text
 
 from lancelake.cli import words
-from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.options import Output, StorageOptions, location
+from lancelake.cli.console import RowFormat, stdout
+from lancelake.cli.options import RowOutput, StorageOptions, location
+from lancelake.cli.report import report_list
 from lancelake.cli.tables import Listing, cut, right
 from lancelake.clock import SystemClock
 from lancelake.errors import NotFoundError
@@ -33,7 +34,7 @@ Folder = Annotated[
 def list_tables(
     folder: Folder = ".",
     options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
+    output: RowOutput = RowFormat.TABLE,
 ) -> None:
     """List the tables below a folder, with rows, size and version."""
     root = location(folder, options)
@@ -42,8 +43,10 @@ def list_tables(
         raise NotFoundError("there are no Lance tables below this folder", path=root.uri)
     with ThreadPoolExecutor(_THREADS) as pool:
         tables = list(pool.map(table_facts, found.tables))
-    if output is OutputFormat.JSON:
-        print_json({"uri": root.uri, "tables": tables, "complete": found.is_complete})
+    more = "" if found.is_complete else "not all folders were searched, name a smaller one"
+    if output is not RowFormat.TABLE:
+        body = {"uri": root.uri, "tables": tables, "truncated": not found.is_complete}
+        report_list(output, body, tables, more)
         return
     names = (right("rows"), right("size"), right("version"), right("written"), right("indices"))
     listing = Listing([cut("table"), *names])
@@ -53,8 +56,8 @@ def list_tables(
         listing.add(Text(words.printable(name), style="bold"), *_cells(table, now_ns))
     console = stdout()
     console.print(listing)
-    more = "" if found.is_complete else "; not all folders were searched, name a smaller one"
-    console.print(Text(words.plural(len(tables), "table") + more, style="dim"))
+    amount = words.plural(len(tables), "table")
+    console.print(Text(f"{amount}; {more}" if more else amount, style="dim"))
 
 
 def _cells(table: Json, now_ns: int) -> list[Text]:

@@ -9,19 +9,19 @@ from lancelake.cli import words
 from lancelake.cli.arrow_values import to_cell
 from lancelake.cli.at import open_at
 from lancelake.cli.bars import sparkline
-from lancelake.cli.console import OutputFormat, print_json, stdout
+from lancelake.cli.console import RowFormat, stdout
 from lancelake.cli.job_bar import row_bar
 from lancelake.cli.options import (
     At,
     Columns,
     Filter,
-    Output,
+    RowOutput,
     StorageOptions,
     Uri,
     column_names,
     location,
 )
-from lancelake.cli.report import version_body
+from lancelake.cli.report import report_list, version_body
 from lancelake.cli.tables import Listing, TextColumn, cut, right
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
@@ -42,7 +42,7 @@ def profile(
     filter: Filter = None,
     at: At = None,
     options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
+    output: RowOutput = RowFormat.TABLE,
 ) -> None:
     """Show nulls, distinct values, bounds and distribution of columns.
 
@@ -53,9 +53,9 @@ def profile(
     request = ScanRequest(columns=column_names(columns), filter=filter)
     with run(plan(snapshot, request)) as rows, row_bar() as bar:
         found = profile_of(bar.counted(rows), rows.schema)
-    if output is OutputFormat.JSON:
-        listed = [_document(column) for column in found]
-        print_json({**version_body(snapshot), "rows": bar.rows, "columns": listed})
+    if output is not RowFormat.TABLE:
+        items = [_document(column) for column in found]
+        report_list(output, {**version_body(snapshot), "rows": bar.rows, "columns": items}, items)
         return
     table = Listing(
         [

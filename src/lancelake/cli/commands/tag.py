@@ -9,9 +9,17 @@ from rich.text import Text
 
 from lancelake.cli import words
 from lancelake.cli.at import open_at
-from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.options import At, Output, StorageOptions, Uri, location, subcommands
-from lancelake.cli.report import report, target_text
+from lancelake.cli.console import OutputFormat, RowFormat, stdout
+from lancelake.cli.options import (
+    At,
+    Output,
+    RowOutput,
+    StorageOptions,
+    Uri,
+    location,
+    subcommands,
+)
+from lancelake.cli.report import report, report_list, target_text
 from lancelake.cli.tables import Listing, TextColumn, cut
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.refs import Tag
@@ -27,14 +35,14 @@ Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="N
 
 @app.command("list")
 def list_command(
-    uri: Uri, options: StorageOptions = None, output: Output = OutputFormat.TABLE
+    uri: Uri, options: StorageOptions = None, output: RowOutput = RowFormat.TABLE
 ) -> None:
     """List all tags."""
     main = open_at(location(uri, options), None).main_location
     tags = list_tags(main)
-    if output is OutputFormat.JSON:
-        body = [tag_document(name, tag) for name, tag in tags.items()]
-        print_json({"uri": main.uri, "tags": body})
+    if output is not RowFormat.TABLE:
+        items = [tag_document(name, tag) for name, tag in tags.items()]
+        report_list(output, {"uri": main.uri, "tags": items}, items)
         return
     table = Listing([cut("tag"), TextColumn("version"), TextColumn("created", is_optional=True)])
     for name, tag in tags.items():

@@ -24,6 +24,12 @@ class SizeClass:
     rows: int
     deleted_rows: int
 
+    @property
+    def deleted_share(self) -> float:
+        """Part of the rows of these fragments that is deleted."""
+        stored = self.rows + self.deleted_rows
+        return self.deleted_rows / stored if stored else 0.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthPoint:
@@ -59,14 +65,19 @@ def size_classes(snapshot: Snapshot) -> tuple[SizeClass, ...]:
     )
 
 
-def growth(newest: Snapshot, most: int) -> tuple[GrowthPoint, ...]:
+def size_label(size: SizeClass) -> str:
+    """Return the bound of a class for people."""
+    return "larger" if size.below is None else f"< {size.below:,}"
+
+
+def growth(newest: Snapshot, most: int | None) -> tuple[GrowthPoint, ...]:
     """Return the last versions, oldest first; versions that cannot be read are omitted."""
     return tuple(reversed(list(_points(newest, most))))
 
 
-def _points(newest: Snapshot, most: int) -> Iterator[GrowthPoint]:
+def _points(newest: Snapshot, most: int | None) -> Iterator[GrowthPoint]:
     names = version_names(newest)
-    for entry in islice(log_entries(newest, names[: most + 1]), most):
+    for entry in islice(log_entries(newest, names[: None if most is None else most + 1]), most):
         if entry.snapshot is None:
             continue
         counts = summarize(entry.snapshot)
