@@ -12,6 +12,7 @@ import pyarrow as pa
 from lancelake.data.codec import official, readers
 from lancelake.errors import InvalidRequestError
 from lancelake.format.extension_names import BLOB_V2
+from lancelake.pylance._values.reprs import call_text
 
 __all__ = [
     "DEFAULT_BLOB_BUFFER_SIZE",
@@ -159,6 +160,9 @@ class BlobIterator:
     def __init__(self, binary_iter: Iterator[pa.Scalar]) -> None:
         self.binary_iter = binary_iter
 
+    def __repr__(self) -> str:
+        return call_text(self, self.binary_iter)
+
     def __iter__(self) -> BlobIterator:
         return self
 
@@ -180,6 +184,10 @@ class BlobColumn:
         if not (pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype)):
             raise InvalidRequestError(f"Expected a binary array, got {dtype}")
         self.blob_column = blob_column
+
+    def __repr__(self) -> str:
+        column = self.blob_column
+        return call_text(self, length=len(column), nulls=column.null_count)
 
     def __iter__(self) -> BlobIterator:
         return BlobIterator(iter(self.blob_column))

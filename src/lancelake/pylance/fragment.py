@@ -40,6 +40,7 @@ from lancelake.pylance._values.fragment_metadata import (
     from_fragment,
 )
 from lancelake.pylance._values.opened import OpenedDataset
+from lancelake.pylance._values.reprs import call_text, chosen
 from lancelake.pylance.progress import FragmentWriteProgress, NoopFragmentWriteProgress
 from lancelake.pylance.udf import BatchUDF
 from lancelake.scan.count import live_rows, physical_rows
@@ -318,6 +319,15 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
         return source.files, source.manifest_at
 
 
+FRAGMENT_HEADER = ("fragment", "rows", "deleted", "data files")
+
+
+def fragment_cells(fragment: LanceFragment) -> tuple[object, ...]:
+    """Return a fragment for a table in a notebook."""
+    counts = fragment.count_rows(), fragment.num_deletions, len(fragment.data_files())
+    return (fragment.fragment_id, *(f"{count:,}" for count in counts))
+
+
 class FragmentSession:
     """Takes rows of one fragment repeatedly, with the same columns."""
 
@@ -330,6 +340,9 @@ class FragmentSession:
             with_row_address=with_row_address,
             fragment_ids=(fragment.fragment_id,),
         )
+
+    def __repr__(self) -> str:
+        return call_text(self, self._fragment, **chosen(self._request))
 
     def take(self, indices: Iterable[int] | pa.Array | np.ndarray) -> pa.Table:
         """Return rows by position among the live rows of the fragment."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lancelake.errors import UnsupportedError
 from lancelake.extras import optional
+from lancelake.pylance._values.reprs import call_text
 
 if TYPE_CHECKING:
     from lancelake.pylance.dataset import LanceDataset
@@ -71,6 +72,9 @@ class HuggingFaceConverter:
     def __init__(self, ds_info: Mapping[str, Any]) -> None:
         """Take the features from what Hugging Face stores in the metadata of a schema."""
         self.ds_info = ds_info
+
+    def __repr__(self) -> str:
+        return call_text(self, self.ds_info)
 
     def to_pytorch(self, col: str, array: pa.Array) -> Any:
         """Return the images of a column, or None if the column is no feature."""

@@ -11,6 +11,7 @@ from lancelake.data.write_task import FileWatch
 from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment import Fragment
 from lancelake.pylance._values.fragment_metadata import FragmentMetadata, from_fragment
+from lancelake.pylance._values.reprs import call_text
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 
@@ -55,6 +56,9 @@ class FragmentWriteProgress(ABC):
 class NoopFragmentWriteProgress(FragmentWriteProgress):
     """Ignores all events."""
 
+    def __repr__(self) -> str:
+        return call_text(self)
+
     def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
         """Do nothing."""
 
@@ -69,8 +73,12 @@ class FileSystemFragmentWriteProgress(FragmentWriteProgress):
 
     def __init__(self, base_uri: str, metadata: dict[str, str] | None = None) -> None:
         """Store the files in a folder; `metadata` is written to the second one."""
+        self._base_uri = base_uri
         self._store = open_store(Location.parse(base_uri))
         self._metadata = metadata or {}
+
+    def __repr__(self) -> str:
+        return call_text(self, self._base_uri)
 
     def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
         """Write both files."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.index.text import query as core
+from lancelake.pylance._values.reprs import call_text, chosen
 from lancelake.scan.search.request import words_query
 
 __all__ = [
@@ -69,6 +70,9 @@ class FullTextQuery(abc.ABC):
     def inner(self) -> core.TextQuery:
         """The query as a value."""
         return self._inner
+
+    def __repr__(self) -> str:
+        return call_text(self, **chosen(self._inner))
 
     @abc.abstractmethod
     def query_type(self) -> FullTextQueryType:

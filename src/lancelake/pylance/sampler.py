@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lancelake.clock import Ids, SystemIds
 from lancelake.pylance._dataset.arguments.scan_arguments import Columns
+from lancelake.pylance._values.reprs import call_text
 from lancelake.pylance.dataset import LanceDataset
 from lancelake.pylance.fragment import LanceFragment
 
@@ -138,6 +139,9 @@ class FragmentSampler(Sampler):
 class FullScanSampler(FragmentSampler):
     """Scans all fragments in order."""
 
+    def __repr__(self) -> str:
+        return call_text(self)
+
     def iter_fragments(self, dataset: LanceDataset, **kwargs: Any) -> Iterator[LanceFragment]:  # type: ignore[override]  # as in pylance
         """Yield all fragments."""
         yield from dataset.get_fragments()
@@ -149,6 +153,10 @@ class _Sharded:
     def __init__(self, rank: int, world_size: int, randomize: bool = False, seed: int = 0) -> None:
         self._rank, self._world_size = rank, world_size
         self._randomize, self._seed, self._epoch = randomize, seed, 0
+
+    def __repr__(self) -> str:
+        order = {"randomize": True, "seed": self._seed} if self._randomize else {}
+        return call_text(self, rank=self._rank, world_size=self._world_size, **order)
 
     def set_epoch(self, epoch: int) -> None:
         """Set the number of the pass, which changes a random order."""

@@ -16,6 +16,7 @@ from lancelake.pylance._values.fragment_metadata import (
     from_fragment,
     to_fragment,
 )
+from lancelake.pylance._values.reprs import call_text
 from lancelake.scan.request import ScanRequest
 from lancelake.table.columns.checkpoint import Checkpoint
 from lancelake.table.columns.udf import BatchFunction, as_batch
@@ -46,6 +47,9 @@ class BatchUDFCheckpoint:
     def __init__(self, path: str | Path) -> None:
         self.path = path
         self._checkpoint = Checkpoint(path=Path(path))
+
+    def __repr__(self) -> str:
+        return call_text(self, str(self.path))
 
     def cleanup(self) -> None:
         """Delete the file."""
@@ -85,6 +89,10 @@ class BatchUDF:
         self.func = func
         self.output_schema = output_schema
         self.cache = None if checkpoint_file is None else BatchUDFCheckpoint(checkpoint_file)
+
+    def __repr__(self) -> str:
+        name = getattr(self.func, "__name__", repr(self.func))
+        return call_text(self, name, output_schema=self.output_schema)
 
     def __call__(self, batch: pa.RecordBatch) -> Any:
         """Call the function directly."""

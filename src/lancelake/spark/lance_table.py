@@ -61,6 +61,9 @@ class LanceTable(
         self._options = options
         self._alias = alias
 
+    def __repr__(self) -> str:
+        return f"LanceTable({self.uri!r})"
+
     @classmethod
     def forPath(cls, sparkSession: SparkSession, path: str, **options: object) -> LanceTable:
         """Return the table at a path.

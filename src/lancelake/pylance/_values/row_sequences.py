@@ -15,6 +15,7 @@ from lancelake.format.fragment import ExternalFile
 from lancelake.format.rowids import codec, segment
 from lancelake.format.rowids.segment import Range, Segment
 from lancelake.format.rowids.sequence import RowIdSequence as Ids
+from lancelake.pylance._values.reprs import call_text
 
 Json = Any  # whatever `json` can carry
 Stored = bytes | ExternalFile
@@ -33,6 +34,9 @@ class _Meta:
 
     def __init__(self, stored: Stored) -> None:
         self._stored = stored
+
+    def __repr__(self) -> str:
+        return call_text(self, self._stored)
 
     def asdict(self) -> dict[str, Json]:
         """Return the data, or its location, by kind of storage."""

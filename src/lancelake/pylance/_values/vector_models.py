@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
 from lancelake.data.codec.readers import forget_readers
+from lancelake.pylance._values.reprs import call_text
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
 
@@ -23,6 +24,9 @@ class IvfModel:
     def __init__(self, centroids: pa.Array, distance_type: str) -> None:
         self.centroids = centroids
         self.distance_type = distance_type
+
+    def __repr__(self) -> str:
+        return call_text(self, num_partitions=self.num_partitions, distance_type=self.distance_type)
 
     @property
     def num_partitions(self) -> int:
@@ -50,6 +54,10 @@ class PqModel:
         self.num_subvectors = num_subvectors
         self.num_bits = num_bits
         self.codebook = codebook
+
+    def __repr__(self) -> str:
+        sizes = {"num_subvectors": self.num_subvectors, "num_bits": self.num_bits}
+        return call_text(self, dimension=self.dimension, **sizes)
 
     @property
     def dimension(self) -> int:

@@ -13,6 +13,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.index.vector.vectors import VectorType
 from lancelake.pylance._dataset.indices.index_values import IndexConfig
 from lancelake.pylance._dataset.indices.vector_arguments import floats
+from lancelake.pylance._values.reprs import call_text
 from lancelake.pylance._values.vector_models import IvfModel, PqModel, vector_lists
 from lancelake.pylance.indices.build_steps import (
     commit_grouped,
@@ -54,6 +55,9 @@ class IndicesBuilder:
         self.dataset = dataset
         self.column = [column]
         self.dimension = found.dimension
+
+    def __repr__(self) -> str:
+        return call_text(self, self.dataset, self.column[0], dimension=self.dimension)
 
     def train_ivf(
         self,

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.pylance._values.reprs import call_text
 from lancelake.pylance.sampler import (
     FullScanSampler,
     Sampler,
@@ -175,6 +176,9 @@ class SafeLanceDataset(base_class("Dataset")):  # type: ignore[misc]  # known at
         self.dataset_options = dataset_options or {}
         self._rows = self._opened().count_rows()
         self._dataset: lance.LanceDataset | None = None
+
+    def __repr__(self) -> str:
+        return call_text(self, self.uri)
 
     def __len__(self) -> int:
         """Count the rows."""

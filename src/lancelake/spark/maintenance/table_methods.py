@@ -184,6 +184,9 @@ class LanceOptimizeBuilder:
         self._table = table
         self._request = CompactionRequest()
 
+    def __repr__(self) -> str:
+        return f"LanceOptimizeBuilder({self._table!r}, {self._request!r})"
+
     def where(self, condition: str) -> LanceOptimizeBuilder:
         """Rewrite only fragments with a matching row.
 

@@ -63,6 +63,9 @@ class LanceMergeBuilder:
         self._not_matched_by_source: list[NotMatchedBySourceBy[Column]] = []
         self._adds_columns = False
 
+    def __repr__(self) -> str:
+        return f"LanceMergeBuilder({self._table!r}, {self._merge_of[1]!r})"
+
     def whenMatchedUpdate(
         self,
         condition: Expression | None = None,

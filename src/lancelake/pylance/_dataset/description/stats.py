@@ -7,6 +7,7 @@ from typing import Any, TypedDict
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.pylance._dataset.indices.index_statistics import index_statistics
+from lancelake.pylance._values.reprs import version_text
 from lancelake.table.statistics import column_bytes, dataset_counts
 
 
@@ -38,6 +39,9 @@ class LanceStats:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+
+    def __repr__(self) -> str:
+        return version_text(self, self._snapshot)
 
     def dataset_stats(self, max_rows_per_group: int = 1024) -> DatasetStats:
         """Count fragments, small fragments, and deleted rows."""

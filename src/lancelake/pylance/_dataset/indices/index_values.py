@@ -13,6 +13,7 @@ from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError, InvalidRequestError, UnsupportedError
 from lancelake.format import index_details
+from lancelake.format.counts import size
 from lancelake.format.ids import BaseId, FieldId, FragmentId, Version
 from lancelake.format.index_meta import IndexDetails, IndexMetadata
 from lancelake.format.index_meta import IndexFile as FileEntry
@@ -113,13 +114,30 @@ class IndexDescription:
 
     def __repr__(self) -> str:
         names = ", ".join(f'"{name}"' for name in self.field_names)
-        size = self.total_size_bytes
-        shown = "" if size is None else f", total_size_bytes={size}"
+        total = self.total_size_bytes
+        shown = "" if total is None else f", total_size_bytes={total}"
         return (
             f"IndexDescription(name='{self.name}', type_url='{self.type_url}', "
             f"num_rows_indexed={self.num_rows_indexed}, fields={self.fields}, "
             f"field_names=[{names}], num_segments={len(self.segments)}{shown})"
         )
+
+
+INDEX_HEADER = ("index", "kind", "columns", "rows indexed", "segments", "size")
+SEGMENT_HEADER = ("index", "kind", "columns", "fragments", "version")
+
+
+def index_cells(index: IndexDescription) -> tuple[object, ...]:
+    """Return an index for a table in a notebook."""
+    stored = "" if index.total_size_bytes is None else size(index.total_size_bytes)
+    counts = f"{index.num_rows_indexed:,}", len(index.segments)
+    return (index.name, index.index_type, ", ".join(index.field_names), *counts, stored)
+
+
+def segment_cells(segment: IndexInformation) -> tuple[object, ...]:
+    """Return a segment of an index for a table in a notebook."""
+    names = segment["name"], segment["type"], ", ".join(segment["fields"])
+    return (*names, f"{len(segment['fragment_ids']):,}", segment["version"])
 
 
 def from_index(entry: IndexMetadata) -> Index:

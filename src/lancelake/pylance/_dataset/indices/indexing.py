@@ -22,15 +22,20 @@ from lancelake.pylance._dataset.indices.index_arguments import (
     text_options,
 )
 from lancelake.pylance._dataset.indices.index_values import (
+    INDEX_HEADER,
+    SEGMENT_HEADER,
     IndexConfig,
     IndexDescription,
     IndexInformation,
     describe,
+    index_cells,
     inform,
+    segment_cells,
     to_uuid,
 )
 from lancelake.pylance._dataset.indices.vector_arguments import is_vector_type, vector_parameters
 from lancelake.pylance._dataset.state.guarded import GuardedDataset
+from lancelake.pylance._dataset.state.notebook import NotebookList
 from lancelake.pylance.query import DocumentGranularity
 from lancelake.table.index.build import IndexRun, create_index
 from lancelake.table.index.drop import drop_index
@@ -268,7 +273,8 @@ class DatasetIndices(GuardedDataset):
         problem = "list_indices is deprecated; use describe_indices"
         warnings.warn(problem, DeprecationWarning, stacklevel=2)
         coverage = current_coverage(self._snapshot)
-        return inform(self._snapshot.indices, self._snapshot.manifest, coverage=coverage)
+        found = inform(self._snapshot.indices, self._snapshot.manifest, coverage=coverage)
+        return NotebookList(found, SEGMENT_HEADER, segment_cells)
 
     def describe_indices(self) -> list[IndexDescription]:
         """Describe each index.
@@ -282,7 +288,8 @@ class DatasetIndices(GuardedDataset):
             [('id_idx', 3)]
         """
         coverage = current_coverage(self._snapshot)
-        return describe(self._snapshot.indices, self._snapshot.manifest, coverage=coverage)
+        found = describe(self._snapshot.indices, self._snapshot.manifest, coverage=coverage)
+        return NotebookList(found, INDEX_HEADER, index_cells)
 
     @property
     def has_index(self) -> bool:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from lancelake.index.stored_segment import StoredIndices
 from lancelake.index.vector.segment import VectorSegment
+from lancelake.pylance._values.reprs import call_text
 
 
 class VectorIndexReader:
@@ -23,6 +24,9 @@ class VectorIndexReader:
         if not self._segments:
             msg = f"Index {index_name} is not vector index"
             raise ValueError(msg)
+
+    def __repr__(self) -> str:
+        return call_text(self, self.dataset, self.index_name)
 
     def num_partitions(self) -> int:
         """Return the number of partitions."""

@@ -9,6 +9,7 @@ from typing import Any, Literal, Unpack
 from lancelake.pylance._dataset.arguments.options import NoOptions
 from lancelake.pylance._dataset.arguments.os_errors import os_errors
 from lancelake.pylance._dataset.writing.write import AutoCleanupConfig, cleanup_config
+from lancelake.pylance._values.reprs import call_text
 from lancelake.pylance.optimize import Compaction, CompactionMetrics, CompactionOptions, SortKeys
 from lancelake.table.auto_cleanup import INTERVAL, OLDER_THAN
 from lancelake.table.compact.run import CompactionRun
@@ -23,6 +24,9 @@ class DatasetOptimizer:
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
+
+    def __repr__(self) -> str:
+        return call_text(self, self._dataset)
 
     @os_errors()
     def compact_files(

@@ -26,6 +26,7 @@ from lancelake.memwal.writer import RegionWriter
 from lancelake.pylance._dataset.arguments.os_errors import os_errors
 from lancelake.pylance._dataset.mem_wal.wal_rows import key_rows, newest, rows_of
 from lancelake.pylance._dataset.scanning.searching import nearest_of
+from lancelake.pylance._values.reprs import call_text, chosen, version_text
 from lancelake.pylance._values.shards import shard_uuid
 from lancelake.scan.nearest import DISTANCE
 
@@ -80,6 +81,9 @@ class ShardWriter:
     def __init__(self, _raw: RegionWriter, base: Snapshot) -> None:
         self._raw = _raw
         self._base = base
+
+    def __repr__(self) -> str:
+        return call_text(self, self._base.location.uri, shard_id=self.shard_id)
 
     def __enter__(self) -> Self:
         return self
@@ -159,6 +163,9 @@ class LsmScanner:
         self._view = _raw
         self._request = ViewRequest()
 
+    def __repr__(self) -> str:
+        return version_text(self, self._view.base, **chosen(self._request))
+
     @staticmethod
     def from_snapshots(dataset: Any, shard_snapshots: list[ShardSnapshot]) -> LsmScanner:
         """Return a scanner of a dataset and generations of shards."""
@@ -220,6 +227,9 @@ class ExecutionPlan:
         self._text = text
         self._base = base
 
+    def __repr__(self) -> str:
+        return call_text(self, self._text)
+
     @property
     def schema(self) -> pa.Schema:
         """Schema of the result."""
@@ -260,6 +270,9 @@ class LsmPointLookupPlanner:
         self._view = _view(dataset, shard_snapshots)
         _ensure_key(self._view, pk_columns)
 
+    def __repr__(self) -> str:
+        return version_text(self, self._view.base)
+
     def plan_lookup(self, pk_value: pa.Array, columns: list[str] | None = None) -> ExecutionPlan:
         """Prepare the lookup of a key, given as an array of one value, or of one struct."""
         if len(pk_value) != 1:
@@ -293,6 +306,10 @@ class LsmVectorSearchPlanner:
         self._view = _view(dataset, shard_snapshots)
         _ensure_key(self._view, pk_columns)
         self._column, self._metric, self._filter = vector_column, distance_type, filter
+
+    def __repr__(self) -> str:
+        options = {"metric": self._metric, "filter": self._filter}
+        return version_text(self, self._view.base, column=self._column, **options)
 
     def plan_search(
         self,

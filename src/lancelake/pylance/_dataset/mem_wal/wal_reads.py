@@ -19,6 +19,7 @@ from lancelake.pylance._dataset.arguments.options import PandasOptions
 from lancelake.pylance._dataset.arguments.scan_arguments import Filter
 from lancelake.pylance._dataset.mem_wal.wal_rows import key_rows
 from lancelake.pylance._dataset.scanning.searching import nearest_of
+from lancelake.pylance._values.reprs import chosen, version_text
 from lancelake.pylance.query import FullTextQuery, text_query
 from lancelake.scan.nearest import DEFAULT_K
 
@@ -31,6 +32,9 @@ class WalScanner:
     def __init__(self, view: MemWalView, request: ViewRequest) -> None:
         self._view = view
         self._request = request
+
+    def __repr__(self) -> str:
+        return version_text(self, self._view.base, **chosen(self._request))
 
     @property
     def projected_schema(self) -> pa.Schema:

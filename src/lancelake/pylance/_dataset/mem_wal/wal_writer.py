@@ -19,6 +19,7 @@ from lancelake.memwal.table_writer import TableWriter
 from lancelake.memwal.view import Freshness, MemWalView, open_view
 from lancelake.pylance._dataset.mem_wal.wal_reads import WalReads
 from lancelake.pylance._dataset.mem_wal.wal_rows import key_rows, newest, rows_of
+from lancelake.pylance._values.reprs import version_text
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 
 
@@ -52,6 +53,9 @@ class WalWriter(WalReads):
             self._writer = TableWriter(base, options)
         if merge_every is not None:
             self._merger = BackgroundMerger(base, every=merge_every, choices=choices)
+
+    def __repr__(self) -> str:
+        return version_text(self, self._base)
 
     def __enter__(self) -> Self:
         return self

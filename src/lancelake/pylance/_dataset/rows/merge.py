@@ -16,6 +16,7 @@ from lancelake.pylance._dataset.arguments.os_errors import os_errors
 from lancelake.pylance._dataset.rows.merge_clauses import MergeClauses
 from lancelake.pylance._dataset.rows.merge_options import MergedDataset, MergeOptions
 from lancelake.pylance._dataset.writing.transaction import Transaction, from_transaction
+from lancelake.pylance._values.reprs import call_text
 from lancelake.table.ingest import to_reader
 from lancelake.table.merge.clauses import (
     MergeSpec,
@@ -59,6 +60,9 @@ class MergeInsertBuilder(MergeClauses, MergeOptions):
             key_fields(keys, schema)
         else:
             MergeSpec(on=())
+
+    def __repr__(self) -> str:
+        return call_text(self, self._dataset, on=self._on or None)
 
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeStats:
         """Merge, commit, and move the dataset to the new version.

@@ -25,6 +25,7 @@ from lancelake.pylance._dataset.scanning.scan_statistics import (
     reported,
     traced,
 )
+from lancelake.pylance._values.reprs import chosen, version_text
 from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.prepared import PreparedScan, prepare
 from lancelake.scan.request import ScanRequest
@@ -59,6 +60,9 @@ class LanceScanner(ArrowScanner):
         self._plan: PreparedScan = (
             self._planned() if self._measure is None else self._measure.planned(self._planned)
         )
+
+    def __repr__(self) -> str:
+        return version_text(self, self._snapshot, **chosen(self._request))
 
     def _planned(self) -> PreparedScan:
         return prepare(self._snapshot, self._request, self._mask)

@@ -24,6 +24,7 @@ from lancelake.pylance._dataset.scanning.search_options import (
 )
 from lancelake.pylance._values.opened import OpenedDataset, OpenedFragment
 from lancelake.pylance._values.ordering import ColumnOrdering
+from lancelake.pylance._values.reprs import call_text, chosen
 from lancelake.pylance.query import FullTextQuery, text_query
 from lancelake.scan.request import Ordering, ScanRequest
 from lancelake.scan.row_mask import AllowedRows
@@ -42,6 +43,9 @@ class ScannerBuilder(VectorSearchOptions):
         self._mask: AllowedRows | None = None
         self._names_fragments = False
         self._on_statistics: StatisticsCallback | None = None
+
+    def __repr__(self) -> str:
+        return call_text(self, self.ds, **chosen(self._request))
 
     def _with(self, **changes: Any) -> Self:
         self._request = replace(self._request, **changes)

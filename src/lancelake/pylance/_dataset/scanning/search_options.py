@@ -8,6 +8,7 @@ from typing import Any, Self, TypeAlias
 
 from lancelake.pylance._dataset.arguments.scan_arguments import Filter
 from lancelake.pylance._dataset.scanning.nearest import nearest_request
+from lancelake.pylance._values.reprs import call_text, chosen
 from lancelake.pylance.query import FullTextQuery
 from lancelake.scan.nearest import Nearest
 from lancelake.scan.request import ScanRequest
@@ -38,6 +39,9 @@ class VectorSearchQuery:
     ) -> None:
         options = {k: v for k, v in locals().items() if k not in ("self", "column", "q")}
         self._nearest = nearest_request(column, q, **options, distance_range=None)
+
+    def __repr__(self) -> str:
+        return call_text(self, **chosen(self._nearest))
 
     def inner(self) -> Nearest:
         """Return the search."""

@@ -11,6 +11,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.pylance._dataset.arguments.scan_arguments import asks_for_blob_values
 from lancelake.pylance._dataset.scanning.batch_bytes import in_bytes
+from lancelake.pylance._values.reprs import chosen, version_text
 from lancelake.table.sql import Query, SqlRequest
 
 
@@ -23,6 +24,9 @@ class SqlQuery:
         self._snapshot = snapshot
         self._request = request
         self._batch_bytes = batch_bytes
+
+    def __repr__(self) -> str:
+        return version_text(self, self._snapshot, **chosen(self._request))
 
     def to_batch_records(self) -> list[pa.RecordBatch]:
         """Return the whole result.
@@ -75,6 +79,9 @@ class SqlQueryBuilder:
         self._snapshot = snapshot
         self._request = SqlRequest(text=sql)
         self._batch_bytes: int | None = None
+
+    def __repr__(self) -> str:
+        return version_text(self, self._snapshot, **chosen(self._request))
 
     def _with(self, **changes: Any) -> SqlQueryBuilder:
         self._request = replace(self._request, **changes)

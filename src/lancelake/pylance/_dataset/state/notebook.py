@@ -1,9 +1,11 @@
-"""HTML of datasets, fragments and refs in notebooks."""
+"""HTML of datasets, fragments, versions, indices and refs in notebooks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from itertools import islice
+from typing import TypeVar
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.arrow_schema import public_schema
@@ -12,6 +14,31 @@ from lancelake.format.fragment import Fragment
 from lancelake.table.describe.summary import describe
 
 _MOST_COLUMNS = 50
+_MOST_ROWS = 100
+
+T = TypeVar("T")
+
+
+class NotebookList(list[T]):
+    """A list that notebooks show as a table, at most 100 rows of it."""
+
+    def __init__(
+        self,
+        items: Iterable[T],
+        header: Sequence[str],
+        cells: Callable[[T], Sequence[object]],
+        *,
+        is_newest_last: bool = False,
+    ) -> None:
+        super().__init__(items)
+        self._header, self._cells = header, cells
+        self._is_newest_last = is_newest_last
+
+    def _repr_html_(self) -> str:
+        order = reversed(self) if self._is_newest_last else iter(self)
+        rows = [self._cells(item) for item in islice(order, _MOST_ROWS)]
+        left = len(self) - len(rows)
+        return table_html(self._header, [*rows, *([(f"… {left:,} more",)] if left else ())])
 
 
 def dataset_html(snapshot: Snapshot) -> str:

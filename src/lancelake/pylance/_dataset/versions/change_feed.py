@@ -13,6 +13,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.pylance._dataset.arguments.reference import VersionLike, reference
 from lancelake.pylance._dataset.arguments.scan_arguments import Filter
 from lancelake.pylance._dataset.writing.transaction import Transaction, from_transaction
+from lancelake.pylance._values.reprs import call_text
 from lancelake.table.change_feed import delta
 from lancelake.table.change_feed.execute import run
 from lancelake.table.change_feed.planner import plan_changes
@@ -35,6 +36,10 @@ class DatasetDelta:
     def __init__(self, snapshot: Snapshot, versions: VersionRange) -> None:
         self._snapshot = snapshot
         self._versions = versions
+
+    def __repr__(self) -> str:
+        versions = self._versions
+        return call_text(self, self._snapshot.location.uri, begin=versions.begin, end=versions.end)
 
     def list_transactions(self) -> list[Transaction]:
         """Return the transactions from the first version to the last, oldest first."""

@@ -7,7 +7,13 @@ from typing import Self
 from lancelake.commit.versions import latest_version
 from lancelake.pylance._dataset.arguments.reference import VersionLike, reference
 from lancelake.pylance._dataset.state.dataset_state import DatasetState
-from lancelake.pylance._dataset.versions.version_values import Version, version_of
+from lancelake.pylance._dataset.state.notebook import NotebookList
+from lancelake.pylance._dataset.versions.version_values import (
+    VERSION_HEADER,
+    Version,
+    version_cells,
+    version_of,
+)
 from lancelake.table.history import facts_of, history_in_numbers
 from lancelake.table.open import Latest, open_snapshot
 
@@ -49,7 +55,8 @@ class DatasetVersions(DatasetState):
             >>> [each["version"] for each in ds.versions()]
             [1, 2]
         """
-        return [version_of(facts) for facts in history_in_numbers(self._snapshot.location)]
+        found = map(version_of, history_in_numbers(self._snapshot.location))
+        return NotebookList(found, VERSION_HEADER, version_cells, is_newest_last=True)
 
     def get_version(self) -> Version:
         """Return the open version, in the form of `versions`.

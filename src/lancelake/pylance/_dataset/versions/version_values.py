@@ -9,7 +9,9 @@ from typing import TypedDict
 from lancelake.clock import utc_from_ns
 from lancelake.table.history import VersionFacts, VersionSummary
 
+VERSION_HEADER = ("version", "time", "rows", "fragments", "data files")
 _TOTALS = sorted(name for name in dir(VersionSummary) if name.startswith("total_"))
+_SHOWN = ("total_rows", "total_fragments", "total_data_files")
 
 
 class Version(TypedDict):
@@ -32,6 +34,13 @@ def version_of(facts: VersionFacts) -> Version:
     written = utc_from_ns(facts.timestamp_ns or 0).astimezone().replace(tzinfo=None)
     metadata = dict(_totals(facts.summary))
     return Version(version=facts.version, timestamp=written, metadata=metadata)
+
+
+def version_cells(version: Version) -> tuple[object, ...]:
+    """Return a version for a table in a notebook."""
+    counts = (version["metadata"][name] for name in _SHOWN)
+    time = version["timestamp"].isoformat(" ", "seconds")
+    return (version["version"], time, *(f"{int(count):,}" for count in counts))
 
 
 @lru_cache(maxsize=4096)

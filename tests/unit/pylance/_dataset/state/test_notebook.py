@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.pylance._dataset.state.notebook import NotebookList
 from lancelake.pylance.dataset import LanceDataset
 
 
@@ -42,3 +46,30 @@ def test_refs_are_shown(dataset: LanceDataset) -> None:
     dataset.create_branch("trial")
     assert repr(dataset.branches) == "Branches(trial)"
     assert "trial" in dataset.branches._repr_html_()
+
+
+def test_lists_of_versions_fragments_and_indices_are_tables(dataset: LanceDataset) -> None:
+    versions = _html(dataset.versions())
+    assert versions.index(">3<") < versions.index(">2<") < versions.index(">1<")  # newest first
+    assert "<td style='text-align:left'>990</td>" in _html(dataset.get_fragments())
+    assert "id_idx" in _html(dataset.describe_indices())
+    with pytest.warns(DeprecationWarning):
+        assert "id_idx" in _html(dataset.list_indices())
+
+
+def test_a_long_list_is_cut_in_html_only() -> None:
+    numbers = NotebookList(range(1200), ("number",), lambda number: (number,))
+    html = numbers._repr_html_()
+    assert (html.count("<tr>"), "… 1,100 more" in html) == (1 + 100 + 1, True)
+    assert numbers == list(range(1200))
+
+
+def test_lists_can_be_copied_and_sent(dataset: LanceDataset) -> None:
+    versions = dataset.versions()
+    for other in (copy.copy(versions), pickle.loads(pickle.dumps(versions))):
+        assert other == versions
+        assert _html(other) == _html(versions)
+
+
+def _html(shown: Any) -> str:
+    return str(shown._repr_html_())
