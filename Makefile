@@ -128,6 +128,11 @@ proto: .venv/.installed ## Generate src/lancelake/proto from protos/
 docs: .venv/.installed ## Build the documentation site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+.PHONY: diagrams
+diagrams: .venv/.installed ## Draw the diagrams of the documentation again (npm and Chromium)
+	mkdir -p build && cd build && npm pack --silent mermaid@11 && tar xzf mermaid-11.*.tgz package/dist/mermaid.min.js
+	$(BIN)/python scripts/diagrams.py build/package/dist/mermaid.min.js
+
 .PHONY: bench
 bench: setup $(PEERS:%=.interop/%/.synced) ## Run the benchmarks (ARGS="--only tpch" for a part of them)
 	$(BIN)/python -m benchmarks.run $(ARGS)
