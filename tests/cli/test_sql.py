@@ -82,6 +82,12 @@ def test_other_tables_of_a_query_have_names(output: Output, tmp_path: Path) -> N
     assert output("sql", tmp_path / "a.lance", query, "-t", table, "-o", "csv") == "name,v\ny,2.5\n"
 
 
+def test_an_unknown_table_is_reported_with_those_that_exist(run: Run, sound: Path) -> None:
+    result = run("sql", sound, "SELECT * FROM photos", "-t", f"other={sound}", width=200)
+    assert result.exit_code == 2
+    assert "there is no table 'photos'; the query can use dataset, other" in result.stderr
+
+
 def test_a_table_without_a_name_is_refused(run: Run, sound: Path) -> None:
     for text in ("b", "=x", "a b=x", "dataset=x"):
         assert run("sql", sound, "SELECT 1", "-t", text).exit_code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -39,6 +40,7 @@ from lancelake.scan.stream import run
 
 _MEMORY_BYTES = 512 << 20
 _OUT_OF_MEMORY = "Resources exhausted"
+_NO_TABLE = re.compile(r"table '(?:[^']*\.)?(?P<name>[^'.]+)' not found")
 _ROWS = "__version_rows"
 _READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
@@ -116,8 +118,15 @@ class Query:
 
     def _refused(self, error: Exception) -> InvalidExpressionError:
         text, at = self._request.text, self._snapshot
-        problem = f"query {text!r} cannot be run: {reason(str(error))}"
+        problem = f"query {text!r} cannot be run: {self._cause(str(error))}"
         return InvalidExpressionError(problem, table=at.location.uri, version=at.version, text=text)
+
+    def _cause(self, error: str) -> str:
+        unknown = _NO_TABLE.search(error)
+        if unknown is None:
+            return reason(error)
+        known = ", ".join((self._request.table_name, *self._request.others))
+        return f"there is no table {unknown['name']!r}; the query can use {known}"
 
     def _needed(self) -> QueryReads | None:
         """Return the rows that are needed, if the table is read at most once."""
