@@ -18,12 +18,14 @@ ROOT = Path(__file__).parents[1]
 PICTURES = Path("docs") / "images" / "diagrams"
 FENCE = re.compile(r"^```mermaid\n(?P<source>.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCK = re.compile(r'<pre class="mermaid"><code>(?P<source>.*?)</code></pre>', re.DOTALL)
+_WIDTH = re.compile(r"max-width: ([0-9.]+)px")
+_LEAST = 0.7
 _TITLE = re.compile(r"^ *accTitle: *(?P<title>.+)$", re.MULTILINE)
 _DRAW = """
 const [source, name, done] = arguments;
 mermaid.initialize({
   startOnLoad: false, theme: "neutral", securityLevel: "strict", deterministicIds: true,
-  flowchart: {htmlLabels: false}, fontFamily: "sans-serif",
+  fontFamily: "sans-serif",
 });
 mermaid.render(name, source).then(found => done(found.svg), error => done("error: " + error));
 """
@@ -34,10 +36,15 @@ def on_page_content(html: str, **_: Any) -> str:
 
     def picture(block: re.Match[str]) -> str:
         source = unescape(block["source"])
-        svg = (ROOT / picture_of(source)).read_text(encoding="utf-8")
+        svg = _legible((ROOT / picture_of(source)).read_text(encoding="utf-8"))
         return f'<div class="diagram" role="img" aria-label="{escape(title(source))}">{svg}</div>'
 
     return BLOCK.sub(picture, html)
+
+
+def _legible(svg: str) -> str:
+    """Return a picture that shrinks with the page, but not until its text is too small to read."""
+    return _WIDTH.sub(lambda w: f"min-width: {float(w[1]) * _LEAST:.0f}px; {w[0]}", svg, count=1)
 
 
 def title(source: str) -> str:
@@ -92,8 +99,9 @@ def _browser(mermaid: Path) -> Any:
     service = webdriver.ChromeService("/usr/bin/chromedriver")
     browser = webdriver.Chrome(options, service)
     browser.set_script_timeout(600)
-    browser.get("data:text/html,<meta charset=utf-8><body>")
-    browser.execute_script(mermaid.read_text(encoding="utf-8"))
+    page = mermaid.with_name("page.html")
+    page.write_text(f'<!doctype html><script src="{mermaid.name}"></script>', encoding="utf-8")
+    browser.get(page.resolve().as_uri())
     return browser
 
 

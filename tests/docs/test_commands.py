@@ -47,7 +47,13 @@ LINES = [(page, line) for page, block in blocks() for line in block]
 OURS = {
     f"{page}-{number}": (page, lines)
     for number, (page, block) in enumerate(blocks())
-    if (lines := [line for line in block if line.startswith("lancelake ") and SERVER not in line.split()[:2]])
+    if (
+        lines := [
+            line
+            for line in block
+            if line.startswith("lancelake ") and SERVER not in line.split()[:2]
+        ]
+    )
 }
 
 

@@ -70,7 +70,7 @@ from lancelake.pylance._dataset.scanning.searching import DatasetSearch
 from lancelake.pylance._dataset.scanning.sql import SqlQuery, SqlQueryBuilder
 from lancelake.pylance._dataset.state.guarded import lock_of
 from lancelake.pylance._dataset.state.io_stats import DatasetIo, IOStats
-from lancelake.pylance._dataset.state.notebook import NotebookList, dataset_html
+from lancelake.pylance._dataset.state.notebook import dataset_html
 from lancelake.pylance._dataset.state.session import Session, locate
 from lancelake.pylance._dataset.versions.change_feed import DatasetDelta, DatasetHistory
 from lancelake.pylance._dataset.versions.cloning import DatasetClones
@@ -89,13 +89,7 @@ from lancelake.pylance._dataset.writing.write import (
 from lancelake.pylance._values.arguments import given
 from lancelake.pylance._values.ordering import ColumnOrdering
 from lancelake.pylance.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
-from lancelake.pylance.fragment import (
-    FRAGMENT_HEADER,
-    DataFile,
-    FragmentMetadata,
-    LanceFragment,
-    fragment_cells,
-)
+from lancelake.pylance.fragment import DataFile, FragmentMetadata, LanceFragment, all_fragments
 from lancelake.pylance.optimize import Compaction, CompactionMetrics
 from lancelake.pylance.progress import FragmentWriteProgress
 from lancelake.pylance.pydantic import model_rows, snake_case
@@ -272,8 +266,7 @@ class LanceDataset(
         """
         if filter is not None:
             raise InvalidRequestError("get_fragments() does not support filter yet")
-        found = [LanceFragment(self, number) for number in self._fragments()]
-        return NotebookList(found, FRAGMENT_HEADER, fragment_cells)
+        return all_fragments(self)
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """Return one fragment, or None.

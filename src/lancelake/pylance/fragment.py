@@ -26,7 +26,7 @@ from lancelake.pylance._dataset.arguments.scan_arguments import (
 from lancelake.pylance._dataset.rows.columns import FragmentColumns
 from lancelake.pylance._dataset.rows.fragment_deletes import FragmentDeletes
 from lancelake.pylance._dataset.scanning.arrow_classes import ArrowFragment
-from lancelake.pylance._dataset.state.notebook import fragment_html
+from lancelake.pylance._dataset.state.notebook import NotebookList, fragment_html
 from lancelake.pylance._dataset.state.session import Session, locate
 from lancelake.pylance._dataset.writing.write import write_fragment, write_fragments, write_options
 from lancelake.pylance._values.fragment_metadata import (
@@ -319,11 +319,13 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
         return source.files, source.manifest_at
 
 
-FRAGMENT_HEADER = ("fragment", "rows", "deleted", "data files")
+def all_fragments(dataset: OpenedDataset) -> list[LanceFragment]:
+    """Return the fragments of the open version, as a list that notebooks show as a table."""
+    found = (LanceFragment(dataset, number) for number in dataset._fragments())
+    return NotebookList(found, ("fragment", "rows", "deleted", "data files"), _cells)
 
 
-def fragment_cells(fragment: LanceFragment) -> tuple[object, ...]:
-    """Return a fragment for a table in a notebook."""
+def _cells(fragment: LanceFragment) -> tuple[object, ...]:
     counts = fragment.count_rows(), fragment.num_deletions, len(fragment.data_files())
     return (fragment.fragment_id, *(f"{count:,}" for count in counts))
 

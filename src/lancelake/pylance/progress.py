@@ -101,6 +101,9 @@ class ProgressWatch:
         """Report to this object."""
         self._progress = progress
 
+    def __repr__(self) -> str:
+        return call_text(self, self._progress)
+
     def begun(self, fragment: Fragment) -> None:
         """Report a file that is about to be written."""
         self._notify("begin", fragment)

@@ -14,10 +14,8 @@ from typing import assert_never
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql import types as t
 
 from lancelake.clock import SystemIds
 from lancelake.commit.snapshot import Snapshot
@@ -38,6 +36,7 @@ from lancelake.memwal.routing import Region, routed
 from lancelake.memwal.shape import RowShape
 from lancelake.spark.jobs.partition_job import on_partitions
 from lancelake.spark.options.table_options import TableOptions
+from lancelake.spark.reading.needed_columns import empty_frame, needed_columns
 from lancelake.spark.writing.fitted_rows import fitted
 from lancelake.storage.location import Location
 from lancelake.suggest import suggestion
@@ -263,8 +262,9 @@ def _changes(frame: DataFrame, base: Snapshot, upsert: Upsert) -> DataFrame:
     own = {name.lower() for name in base.manifest.schema.names}
     others = [name for name in frame.columns if name.lower() not in own]
     texts = [text for text in (upsert.delete_when, upsert.sequence_by) if text is not None]
+    used = _used(frame, texts) if others else ()
     for name in others:
-        if not any(_names(frame, text, name) for text in texts):
+        if name not in used:
             raise SchemaMismatchError(
                 f"the table has no column {name}",
                 table=base.location.uri,
@@ -283,13 +283,14 @@ def _changes(frame: DataFrame, base: Snapshot, upsert: Upsert) -> DataFrame:
     return rows.select(*(f.col(quoted_name(name)) for name in ordered))
 
 
-def _names(frame: DataFrame, text: str, column: str) -> bool:
-    """Whether an expression uses a column."""
-    rest = [each for each in frame.schema.fields if each.name != column]
-    empty = frame.sparkSession.createDataFrame([], t.StructType(rest))
-    try:
-        # Spark Connect analyzes an expression when its schema is asked for.
-        _ = empty.select(f.expr(text)).schema
-    except AnalysisException:
-        return True
-    return False
+def _used(frame: DataFrame, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that expressions use."""
+    if not texts:
+        return ()
+    fields = {field.name: field for field in frame.schema.fields}
+
+    def build(columns: Sequence[str]) -> DataFrame:
+        empty = empty_frame(frame.sparkSession, [fields[name] for name in columns])
+        return empty.select(*map(f.expr, texts))
+
+    return needed_columns(build, frame.columns)

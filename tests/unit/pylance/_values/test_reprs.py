@@ -14,8 +14,18 @@ import pytest
 
 import lancelake
 import lancelake.pylance as lance
-from lancelake.pylance import blob, dataset, fragment, hf, indices, mem_wal, progress, query
-from lancelake.pylance import sampler, udf
+from lancelake.pylance import (
+    blob,
+    dataset,
+    fragment,
+    hf,
+    indices,
+    mem_wal,
+    progress,
+    query,
+    sampler,
+    udf,
+)
 from lancelake.pylance._values.reprs import call_text, chosen
 from lancelake.pylance.query import BooleanQuery, MatchQuery, Occur, PhraseQuery
 
@@ -62,7 +72,9 @@ def test_scans(ds: lance.LanceDataset) -> None:
     assert repr(scanner) == (
         f"LanceScanner('{ds.uri}', version=1, columns=('id',), filter='id > 1', limit=3)"
     )
-    assert repr(ds.scanner(filter=pc.field("id") > 1)).endswith("filter=<pyarrow.compute.Expression (id > 1)>)")
+    assert repr(ds.scanner(filter=pc.field("id") > 1)).endswith(
+        "filter=<pyarrow.compute.Expression (id > 1)>)"
+    )
     assert repr(ds.sql("SELECT 1")) == f"SqlQueryBuilder('{ds.uri}', version=1, text='SELECT 1')"
 
 
@@ -75,20 +87,35 @@ def test_builders(ds: lance.LanceDataset) -> None:
 def test_text_queries() -> None:
     match = MatchQuery("boats", "caption", boost=2.0)
     assert repr(match) == "MatchQuery(column='caption', text='boats', boost=2.0)"
-    assert repr(PhraseQuery("old mill", "caption")) == "PhraseQuery(column='caption', text='old mill')"
+    assert (
+        repr(PhraseQuery("old mill", "caption")) == "PhraseQuery(column='caption', text='old mill')"
+    )
     assert "text='boats'" in repr(BooleanQuery([(Occur.MUST, match)]))
 
 
 @pytest.mark.parametrize(
     "module",
-    [lancelake, lance, blob, dataset, fragment, hf, indices, mem_wal, progress, query, sampler, udf],
+    [
+        lancelake,
+        lance,
+        blob,
+        dataset,
+        fragment,
+        hf,
+        indices,
+        mem_wal,
+        progress,
+        query,
+        sampler,
+        udf,
+    ],
 )
 def test_public_classes_have_a_text_of_their_own(module: object) -> None:
     classes = [
         each
         for name, each in vars(module).items()
         if inspect.isclass(each)
-        and each.__module__.startswith("lancelake")
+        and each.__module__.startswith("lancelake.pylance")
         and not name.startswith("_")
         and not inspect.isabstract(each)
         and not getattr(each, "_is_protocol", False)
