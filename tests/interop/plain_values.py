@@ -6,6 +6,7 @@ import json
 import re
 
 TEXT = r'"(?:[^"\\]|\\.)*"'
+BYTES = r"""b(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 PAIR = f"{TEXT}: {TEXT}"
 SPECIAL = {
     "str": str,
@@ -16,6 +17,7 @@ SPECIAL = {
     "set": sorted,
     "Bitmap": sorted,
     "list": lambda items: [plain(item) for item in items],
+    "NotebookList": lambda items: [plain(item) for item in items],
     "tuple": lambda items: [plain(item) for item in items],
     "dict": lambda items: {str(key): plain(item) for key, item in items.items()},
     "RowIdMeta": lambda meta: ["RowIdMeta", *json.loads(meta.json()).values()],
@@ -54,6 +56,8 @@ def field(value):
 def printed(value):
     """Return the repr without what differs from run to run: addresses and the order of maps."""
     text = re.sub(r"<[\w.]*?(\w+) object at 0x[0-9a-f]+>", r"<\1>", repr(value))
+    # Releases print these without their content.
+    text = re.sub(rf"\b(RowIdMeta|RowDatasetVersionMeta)\({BYTES}\)", r"<\1>", text)
     text = re.sub(r"Bitmap\((\{[^}]*\})\)", r"\1", text)
     return re.sub(rf"metadata: \{{(?:{PAIR}(?:, )?)*\}}", _sorted_map, text)
 
