@@ -19,7 +19,7 @@ PICTURES = Path("docs") / "images" / "diagrams"
 FENCE = re.compile(r"^```mermaid\n(?P<source>.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCK = re.compile(r'<pre class="mermaid"><code>(?P<source>.*?)</code></pre>', re.DOTALL)
 _WIDTH = re.compile(r"max-width: ([0-9.]+)px")
-_LEAST = 0.7
+_LEAST = 0.55
 _TITLE = re.compile(r"^ *accTitle: *(?P<title>.+)$", re.MULTILINE)
 _DRAW = """
 const [source, name, done] = arguments;
