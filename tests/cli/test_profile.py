@@ -95,5 +95,11 @@ def test_a_plot_in_the_terminal(table: Path, output: Callable[..., str]) -> None
 
 def test_only_the_newest_versions_are_shown(table: Path, document: Document) -> None:
     for count, versions in (("1", [2]), ("0", [1, 2])):
-        growth = document("stats", table, "-n", count)["growth"]
-        assert [point["version"] for point in growth] == versions
+        body = document("stats", table, "-n", count)
+        assert [point["version"] for point in body["growth"]] == versions
+        assert body["truncated"] is (len(versions) == 1)
+
+
+def test_older_versions_are_mentioned(table: Path, output: Callable[..., str]) -> None:
+    assert "… 1 older version: --versions 0 shows all" in output("stats", table, "-n", "1")
+    assert "older" not in output("stats", table)

@@ -12,6 +12,7 @@ from rich.text import Text
 from lancelake.cli import words
 from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.report import version_body
+from lancelake.cli.svg import svg
 from lancelake.cli.tables import Listing, TextColumn, right
 from lancelake.commit.snapshot import Snapshot
 from lancelake.scan.search.recall import Recall, RecallPoint, RecallRequest
@@ -74,17 +75,7 @@ def recall_picture(points: Sequence[RecallPoint], k: int) -> str:
     top = max(point.median_ms for point in points) * 1.1 or 1.0
     low = min(0.9, *(point.recall for point in points))
     low = max(0.0, low - 0.05)
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-            'font-family="sans-serif" font-size="12">',
-            f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
-            *_axes(top, low, k),
-            *_curve(points, top, low),
-            "</svg>",
-            "",
-        ]
-    )
+    return svg(_WIDTH, _HEIGHT, [*_axes(top, low, k), *_curve(points, top, low)])
 
 
 def _axes(top: float, low: float, k: int) -> Iterator[str]:

@@ -67,6 +67,11 @@ def version_rows(snapshot: Snapshot) -> Iterator[tuple[str, Text]]:
     yield "version", number
 
 
+def older_versions(count: int, option: str) -> str:
+    """Return a message about versions that an option leaves out."""
+    return f"… {words.plural(count, 'older version')}: {option} 0 shows all"
+
+
 def target_text(branch: str | None, version: int) -> str:
     """Format a version on a branch, as for `--at`."""
     return f"{branch}:{version}" if branch else str(version)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import assert_never
 
 from lancelake.cli.png import Label, Rectangle, Shape, png
+from lancelake.cli.svg import svg
 from lancelake.table.describe.growth import GrowthPoint, SizeClass, size_label
 
 _WIDTH, _PANEL, _MARGIN, _LEFT = 720, 320, 60, 90
@@ -47,16 +49,7 @@ class _Panel:
 
 def stats_svg(classes: Sequence[SizeClass], points: Sequence[GrowthPoint]) -> str:
     """Draw a bar for the fragments of each size, and one for the rows of each version."""
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-            'font-family="sans-serif" font-size="12">',
-            f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
-            *map(_element, _shapes(classes, points)),
-            "</svg>",
-            "",
-        ]
-    )
+    return svg(_WIDTH, _HEIGHT, map(_element, _shapes(classes, points)))
 
 
 def stats_png(classes: Sequence[SizeClass], points: Sequence[GrowthPoint]) -> bytes:
@@ -132,10 +125,9 @@ def _element(shape: Shape) -> str:
                 f'fill="{shape.color}">{title}</rect>'
             )
         case Label():
-            text = shape.text.replace("<", "&lt;")
             return (
                 f'<text x="{shape.x}" y="{shape.y}" text-anchor="{shape.anchor}" '
-                f'fill="{shape.color}">{text}</text>'
+                f'fill="{shape.color}">{escape(shape.text)}</text>'
             )
         case _:
             assert_never(shape)

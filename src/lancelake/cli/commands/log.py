@@ -12,7 +12,7 @@ from lancelake.cli import words
 from lancelake.cli.at import open_at
 from lancelake.cli.console import RowFormat, stdout
 from lancelake.cli.options import At, RowOutput, StorageOptions, Uri, location
-from lancelake.cli.report import report_list
+from lancelake.cli.report import older_versions, report_list
 from lancelake.cli.tables import Listing, TextColumn, cut, right
 from lancelake.clock import SystemClock
 from lancelake.table.describe import operations
@@ -30,8 +30,10 @@ _COLUMNS = (
     cut("what"),
 )
 
+_LIMIT = "--limit"
+
 Limit = Annotated[
-    int, typer.Option("--limit", "-n", min=0, help="Maximum number of versions; 0 for all.")
+    int, typer.Option(_LIMIT, "-n", min=0, help="Maximum number of versions; 0 for all.")
 ]
 
 
@@ -57,7 +59,7 @@ def log(
         return
     versions = [log_document(entry) for entry in entries]
     body = {"uri": newest.location.uri, "versions": versions, "truncated": bool(older)}
-    report_list(output, body, versions, _omitted(older))
+    report_list(output, body, versions, older_versions(older, _LIMIT) if older else "")
 
 
 def _print(entries: list[LogEntry], older: int) -> None:
@@ -68,11 +70,7 @@ def _print(entries: list[LogEntry], older: int) -> None:
     console = stdout()
     console.print(table)
     if older:
-        console.print(Text(_omitted(older), style="dim"))
-
-
-def _omitted(older: int) -> str:
-    return f"… {words.plural(older, 'older version')}: --limit 0 shows all" if older else ""
+        console.print(Text(older_versions(older, _LIMIT), style="dim"))
 
 
 def _cells(entry: LogEntry, now_ns: int) -> list[Text]:

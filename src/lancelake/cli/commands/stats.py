@@ -14,7 +14,7 @@ from lancelake.cli.at import open_at
 from lancelake.cli.bars import bar
 from lancelake.cli.console import OutputFormat, print_json, stderr, stdout
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
-from lancelake.cli.report import version_body
+from lancelake.cli.report import older_versions, version_body
 from lancelake.cli.stats_picture import stats_png, stats_svg
 from lancelake.cli.tables import Listing, TextColumn, right
 from lancelake.table.describe.growth import (
@@ -56,7 +56,8 @@ def stats(
 ) -> None:
     """Show sizes of fragments, deleted rows and growth by version."""
     snapshot = open_at(location(uri, options), at)
-    classes, points = size_classes(snapshot), growth(snapshot, versions or None)
+    classes, grown = size_classes(snapshot), growth(snapshot, versions or None)
+    points = grown.points
     if png is not None:
         _keep(png, stats_png(classes, points))
     if svg is not None:
@@ -65,6 +66,7 @@ def stats(
         body = {
             "fragment_sizes": [asdict(each) for each in classes],
             "growth": [asdict(each) for each in points],
+            "truncated": bool(grown.older),
         }
         print_json({**version_body(snapshot), **body})
         return
@@ -72,6 +74,8 @@ def stats(
     console.print(_sizes(classes, plot))
     console.print()
     console.print(_growth(points, plot))
+    if grown.older:
+        console.print(Text(older_versions(grown.older, "--versions"), style="dim"))
 
 
 def _keep(path: Path, picture: bytes) -> None:

@@ -262,7 +262,7 @@ def _changes(frame: DataFrame, base: Snapshot, upsert: Upsert) -> DataFrame:
     own = {name.lower() for name in base.manifest.schema.names}
     others = [name for name in frame.columns if name.lower() not in own]
     texts = [text for text in (upsert.delete_when, upsert.sequence_by) if text is not None]
-    used = _used(frame, texts) if others else ()
+    used = _used(frame, others, texts)
     for name in others:
         if name not in used:
             raise SchemaMismatchError(
@@ -283,9 +283,9 @@ def _changes(frame: DataFrame, base: Snapshot, upsert: Upsert) -> DataFrame:
     return rows.select(*(f.col(quoted_name(name)) for name in ordered))
 
 
-def _used(frame: DataFrame, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns that expressions use."""
-    if not texts:
+def _used(frame: DataFrame, names: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
+    """Return those of the named columns that expressions use, and all others."""
+    if not names or not texts:
         return ()
     fields = {field.name: field for field in frame.schema.fields}
 
@@ -293,4 +293,5 @@ def _used(frame: DataFrame, texts: Sequence[str]) -> tuple[str, ...]:
         empty = empty_frame(frame.sparkSession, [fields[name] for name in columns])
         return empty.select(*map(f.expr, texts))
 
-    return needed_columns(build, frame.columns)
+    others = [name for name in frame.columns if name not in names]
+    return needed_columns(build, frame.columns, always=others)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from lancelake.commit.snapshot import Snapshot
+from lancelake.format.names import ManifestName
 from lancelake.table.describe import operations
 from lancelake.table.describe.log import log_entries, version_names
 from lancelake.table.history import summarize
@@ -42,6 +43,14 @@ class GrowthPoint:
     fragments: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionGrowth:
+    """The last versions, oldest first, and the number of those before them."""
+
+    points: tuple[GrowthPoint, ...]
+    older: int
+
+
 def size_classes(snapshot: Snapshot) -> tuple[SizeClass, ...]:
     """Return the fragments by the power of ten of their rows; classes without one are omitted."""
     found: dict[int | None, list[int]] = {}
@@ -70,14 +79,17 @@ def size_label(size: SizeClass) -> str:
     return "larger" if size.below is None else f"< {size.below:,}"
 
 
-def growth(newest: Snapshot, most: int | None) -> tuple[GrowthPoint, ...]:
-    """Return the last versions, oldest first; versions that cannot be read are omitted."""
-    return tuple(reversed(list(_points(newest, most))))
-
-
-def _points(newest: Snapshot, most: int | None) -> Iterator[GrowthPoint]:
+def growth(newest: Snapshot, most: int | None) -> VersionGrowth:
+    """Return the last versions, at most `most`; versions that cannot be read are omitted."""
     names = version_names(newest)
-    for entry in islice(log_entries(newest, names[: None if most is None else most + 1]), most):
+    count = len(names) if most is None else min(most, len(names))
+    # The first is compared with the one before it.
+    points = list(_points(newest, names[: count + 1], count))
+    return VersionGrowth(points=tuple(reversed(points)), older=len(names) - count)
+
+
+def _points(newest: Snapshot, names: list[ManifestName], count: int) -> Iterator[GrowthPoint]:
+    for entry in islice(log_entries(newest, names), count):
         if entry.snapshot is None:
             continue
         counts = summarize(entry.snapshot)

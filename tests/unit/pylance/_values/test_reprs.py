@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,25 +13,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import lancelake
 import lancelake.pylance as lance
-from lancelake.pylance import (
-    blob,
-    dataset,
-    fragment,
-    hf,
-    indices,
-    mem_wal,
-    progress,
-    query,
-    sampler,
-    udf,
-)
 from lancelake.pylance._values.reprs import call_text, chosen
 from lancelake.pylance.query import BooleanQuery, MatchQuery, Occur, PhraseQuery
 
-# Parts that LanceDataset and LanceFragment are made of, and a namespace of operations.
-PARTS = ("Dataset", "Arrow", "Fragment", "LanceOperation")
+# Parts that LanceDataset and LanceFragment are made of.
+PARTS = ("Dataset", "Arrow", "Fragment")
+NAMESPACES = {"Compaction", "LanceOperation"}
+MODULES = (
+    "lancelake",
+    "lancelake.pylance",
+    *(
+        f"lancelake.pylance.{name}"
+        for name in (
+            *("blob", "dataset", "fragment", "hf", "indices", "indices.builder", "mem_wal"),
+            *("optimize", "progress", "query", "sampler", "torch.data", "udf"),
+        )
+    ),
+)
 KNOWN = {"DatasetDelta", "DatasetOptimizer", "FragmentSession"}
 
 
@@ -93,32 +93,19 @@ def test_text_queries() -> None:
     assert "text='boats'" in repr(BooleanQuery([(Occur.MUST, match)]))
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        lancelake,
-        lance,
-        blob,
-        dataset,
-        fragment,
-        hf,
-        indices,
-        mem_wal,
-        progress,
-        query,
-        sampler,
-        udf,
-    ],
-)
-def test_public_classes_have_a_text_of_their_own(module: object) -> None:
+@pytest.mark.parametrize("name", MODULES)
+def test_public_classes_have_a_text_of_their_own(name: str) -> None:
+    module = importlib.import_module(name)
     classes = [
         each
-        for name, each in vars(module).items()
-        if inspect.isclass(each)
+        for each_name in {*vars(module), *getattr(module, "__all__", ())}
+        if inspect.isclass(each := getattr(module, each_name))
         and each.__module__.startswith("lancelake.pylance")
-        and not name.startswith("_")
+        and not each_name.startswith("_")
         and not inspect.isabstract(each)
         and not getattr(each, "_is_protocol", False)
-        and (name in KNOWN or not name.startswith(PARTS))
+        and each_name not in NAMESPACES
+        and (each_name in KNOWN or not each_name.startswith(PARTS))
     ]
+    assert classes
     assert [each.__name__ for each in classes if each.__repr__ is object.__repr__] == []
