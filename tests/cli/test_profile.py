@@ -100,6 +100,20 @@ def test_only_the_newest_versions_are_shown(table: Path, document: Document) -> 
         assert body["truncated"] is (len(versions) == 1)
 
 
+def test_a_version_that_cannot_be_read_is_mentioned(
+    tmp_path: Path, output: Callable[..., str], document: Document
+) -> None:
+    path = tmp_path / "t.lance"
+    for number in range(3):
+        lance.write_dataset(pa.table({"id": [number]}), path, mode="append")
+    _, second, _ = sorted(path.glob("_versions/*.manifest"), reverse=True)
+    second.write_bytes(b"no manifest")
+    body = document("stats", path)
+    assert [point["version"] for point in body["growth"]] == [1, 3]
+    assert body["damaged_versions"] == [2]
+    assert "version 2 cannot be read" in output("stats", path)
+
+
 def test_older_versions_are_mentioned(table: Path, output: Callable[..., str]) -> None:
     assert "… 1 older version: --versions 0 shows all" in output("stats", table, "-n", "1")
     assert "older" not in output("stats", table)

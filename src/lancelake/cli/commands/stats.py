@@ -66,6 +66,7 @@ def stats(
         body = {
             "fragment_sizes": [asdict(each) for each in classes],
             "growth": [asdict(each) for each in points],
+            "damaged_versions": list(grown.damaged),
             "truncated": bool(grown.older),
         }
         print_json({**version_body(snapshot), **body})
@@ -74,6 +75,8 @@ def stats(
     console.print(_sizes(classes, plot))
     console.print()
     console.print(_growth(points, plot))
+    for version in grown.damaged:
+        console.print(Text(f"version {version} cannot be read: run `lancelake check`", "red"))
     if grown.older:
         console.print(Text(older_versions(grown.older, "--versions"), style="dim"))
 

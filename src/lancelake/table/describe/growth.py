@@ -45,10 +45,14 @@ class GrowthPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionGrowth:
-    """The last versions, oldest first, and the number of those before them."""
+    """The last versions, oldest first, and the number of those before them.
+
+    `damaged` are versions among them whose manifest cannot be read.
+    """
 
     points: tuple[GrowthPoint, ...]
     older: int
+    damaged: tuple[int, ...]
 
 
 def size_classes(snapshot: Snapshot) -> tuple[SizeClass, ...]:
@@ -80,12 +84,17 @@ def size_label(size: SizeClass) -> str:
 
 
 def growth(newest: Snapshot, most: int | None) -> VersionGrowth:
-    """Return the last versions, at most `most`; versions that cannot be read are omitted."""
+    """Return the last versions, at most `most`."""
     names = version_names(newest)
     count = len(names) if most is None else min(most, len(names))
     # The first is compared with the one before it.
     points = list(_points(newest, names[: count + 1], count))
-    return VersionGrowth(points=tuple(reversed(points)), older=len(names) - count)
+    read = {point.version for point in points}
+    return VersionGrowth(
+        points=tuple(reversed(points)),
+        older=len(names) - count,
+        damaged=tuple(n.version for n in reversed(names[:count]) if n.version not in read),
+    )
 
 
 def _points(newest: Snapshot, names: list[ManifestName], count: int) -> Iterator[GrowthPoint]:
