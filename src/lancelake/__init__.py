@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from lancelake import upkeep
 from lancelake.errors import LanceTableError
 from lancelake.version import __version__
 
@@ -16,11 +17,12 @@ if TYPE_CHECKING:  # the command line must start without loading the engines beh
         LanceFragment,
         LanceOperation,
         LanceScanner,
+        Session,
         Transaction,
         batch_udf,
         write_dataset,
     )
-    from lancelake.pylance._open import dataset
+    from lancelake.pylance._open import convert, dataset
 
 __all__ = [
     "ColumnOrdering",
@@ -30,12 +32,17 @@ __all__ = [
     "LanceOperation",
     "LanceScanner",
     "LanceTableError",
+    "Session",
     "Transaction",
     "__version__",
     "batch_udf",
+    "convert",
     "dataset",
     "write_dataset",
 ]
+
+
+upkeep.install()
 
 
 def __getattr__(name: str) -> Any:

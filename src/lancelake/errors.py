@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NamedTuple, Self
+
+from lancelake.interrupts import pass_on_handled
+
+_MIN_SIMILARITY = 0.6
+_MOST_LISTED = 20
+
+
+def suggestion(name: str, known: Iterable[str], what: str) -> str | None:
+    """Return advice for an unknown name; `what` describes the known names, in the plural.
+
+    Without a close name, known names are listed if they are few; otherwise there is no advice.
+    """
+    names = list(known)
+    by_folded = {each.casefold(): each for each in names}
+    near = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=_MIN_SIMILARITY)
+    if near:
+        return f"Did you mean {by_folded[near[0]]}?"
+    if len(names) > _MOST_LISTED:
+        return None
+    return f"Known {what}: {', '.join(names) or 'none'}."
+
 
 type_registry: dict[str, type[LanceTableError]] = {}
 
@@ -32,6 +54,7 @@ class LanceTableError(Exception):
         **facts: object,
     ) -> None:
         """Create an error from what is wrong, its table and version, and advice if there is any."""
+        pass_on_handled()
         self.problem = problem
         self.table = table
         self.version = version
@@ -40,17 +63,16 @@ class LanceTableError(Exception):
         super().__init__(self._message())
 
     def __init_subclass__(cls) -> None:
-        """Register the class for `from_json`."""
+        """Register the class for `from_json`; one without a code of its own is sent as its base."""
         super().__init_subclass__()
-        type_registry[cls.code] = cls
+        type_registry.setdefault(cls.code, cls)
 
     def _message(self) -> str:
         text = self.problem.rstrip(". ")
-        end = "." if self.problem.rstrip().endswith(".") else ""
         if place := self.place():
             text += f" [{place}]"
         if not self.next_step:
-            return text + end
+            return text + ("." if self.problem.rstrip().endswith(".") else "")
         return f"{text} {self.next_step}" if text[-1:] in "?!" else f"{text}. {self.next_step}"
 
     def place(self) -> str:
@@ -58,8 +80,7 @@ class LanceTableError(Exception):
         names = [f"table {self.table}"] if self.table else []
         if self.table and self.version is not None:
             names.append(f"version {self.version}")
-        text = self.problem
-        return ", ".join(n for n in names if not _mentions(text, n.removeprefix("table ")))
+        return ", ".join(n for n in names if not _mentions(self.problem, n.removeprefix("table ")))
 
     def at(self, table: str, version: int | None = None) -> Self:
         """Add the table and version where they are unknown, and return this error."""
@@ -86,13 +107,8 @@ class LanceTableError(Exception):
         """Rebuild an error from `to_json` output."""
         body = json.loads(text)
         cls = type_registry.get(body["code"], LanceTableError)
-        return cls(
-            body["problem"],
-            table=body["table"],
-            version=body["version"],
-            action=body["action"],
-            **body["facts"],
-        )
+        given = {name: body[name] for name in ("table", "version", "action")}
+        return cls(body["problem"], **given, **body["facts"])
 
     def __reduce__(self) -> tuple[Callable[[str], LanceTableError], tuple[str]]:
         """Pickle through the text form."""
@@ -127,6 +143,12 @@ class InvalidRequestError(LanceTableError, ValueError):
 
     code = "invalid_request"
     exit_code = 2
+
+
+class TooFewRowsError(InvalidRequestError):
+    """There are too few rows to train an index; a refresh tries again when there are more."""
+
+    code = "too_few_rows"
 
 
 class InvalidRequestOSError(InvalidRequestError, OSError):
@@ -380,6 +402,12 @@ class StorageUnavailableError(StorageError):
     """The store cannot be reached; a retry may succeed."""
 
     code = "storage_unavailable"
+
+
+class RequestConflictError(StorageUnavailableError):
+    """The store refused a request because of another one at the same time; nothing was done."""
+
+    code = "request_conflict"
 
 
 class StorageDeniedError(StorageError, PermissionError):

@@ -1,13 +1,14 @@
-"""Events of the package, for listeners: loads, writes, commits, files and scans.
+"""Events for listeners, and the steps that follow every commit.
 
-Without a listener an event costs a look at an empty tuple.
+Events are loads, writes, commits, files and scans; without a listener, one costs a look at an empty
+tuple. The packages that own the steps install them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 DATASET = "lance::dataset_events"
 FILES = "lance::file_audit"
@@ -54,3 +55,25 @@ def emit(target: str, **facts: object) -> None:
     event = Event(target=target, facts={name: str(value) for name, value in facts.items()})
     for listener in _listeners:
         listener(event)
+
+
+CommitStep: TypeAlias = Callable[[Any], None]
+"""Called with the version that was just committed (`table.publish.Committed`)."""
+
+_commit_steps: list[CommitStep] = []
+
+
+def add_commit_step(step: CommitStep) -> None:
+    """Register a step for every commit whose caller passes no steps."""
+    if step not in _commit_steps:
+        _commit_steps.append(step)
+
+
+def commit_steps() -> tuple[CommitStep, ...]:
+    """Return the installed steps, in order."""
+    return tuple(_commit_steps)
+
+
+def commit_steps_except(step: CommitStep) -> tuple[CommitStep, ...]:
+    """Return the installed steps that follow a commit made by one of them."""
+    return tuple(other for other in _commit_steps if other != step)

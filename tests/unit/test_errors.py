@@ -14,6 +14,7 @@ from lancelake.errors import (
     LanceTableError,
     RetryableConflictError,
     TableNotFoundError,
+    UnsupportedError,
     naming,
     type_registry,
 )
@@ -113,3 +114,11 @@ def test_every_error_survives_pickling(kind: type[LanceTableError]) -> None:
     assert type(again) is kind
     assert str(again) == str(error)
     assert again.facts == {"column": "x"}
+
+
+def test_an_error_without_a_code_of_its_own_is_sent_as_its_base() -> None:
+    class NarrowError(UnsupportedError):
+        """An error that only one caller handles."""
+
+    for error in (NarrowError("no"), UnsupportedError("no")):
+        assert type(pickle.loads(pickle.dumps(error))) is UnsupportedError

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.suggest import suggestion
+from lancelake.errors import suggestion
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,76 @@
-"""Clients of S3, Google Cloud Storage and Azure."""
+"""Object stores of clouds, and the credentials of AWS profiles."""
 
 from __future__ import annotations
 
-import functools
+import configparser
 import os
 import re
+from collections.abc import Mapping
+from pathlib import Path
 
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 from obstore.store import ObjectStore as Client
 
+from lancelake.caches import CacheKind, Caches
 from lancelake.errors import InternalError, InvalidRequestError
-from lancelake.storage.aws_profile import profile_settings
-from lancelake.storage.failures import shown, without_secrets
-from lancelake.storage.location import Location
+from lancelake.interrupts import pass_on
 from lancelake.storage.obstore_store import Abilities, ObstoreStore
 from lancelake.storage.options import AZURE, GCS, S3, is_true, settings
+from lancelake.storage.store import StorePlace, shown, without_secrets
+
+_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+# Options that choose how requests are signed.
+_SIGNERS = (
+    "aws_access_key_id",
+    "aws_skip_signature",
+    "aws_web_identity_token_file",
+    "aws_container_credentials_relative_uri",
+    "aws_container_credentials_full_uri",
+)
+_REGIONS = ("aws_region", "aws_default_region")
+
+
+def profile_settings(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the key and region of the profile, unless options or environment set them.
+
+    Only keys in the profile's files are used; profiles that need a login are ignored.
+    """
+    said = {*given, *(name.lower() for name in environment)}
+    needs_key = not said.intersection(_SIGNERS)
+    needs_region = not said.intersection(_REGIONS)
+    if not needs_key and not needs_region:
+        return {}
+    profile = _profile(environment)
+    credentials: dict[str, str] = {}
+    if needs_key and _KEYS[0] in profile and _KEYS[1] in profile:
+        credentials.update({key: profile[key] for key in _KEYS if key in profile})
+    if needs_region and "region" in profile:
+        credentials["aws_region"] = profile["region"]
+    return credentials
+
+
+def _profile(environment: Mapping[str, str]) -> dict[str, str]:
+    name = environment.get("AWS_PROFILE", "default")
+    folder = Path(environment.get("HOME", "/")) / ".aws"
+    config = environment.get("AWS_CONFIG_FILE", folder / "config")
+    credentials = environment.get("AWS_SHARED_CREDENTIALS_FILE", folder / "credentials")
+    section = name if name == "default" else f"profile {name}"
+    return {**_section(Path(config), section), **_section(Path(credentials), name)}
+
+
+def _section(path: Path, name: str) -> dict[str, str]:
+    parser = configparser.ConfigParser(interpolation=None, default_section="", strict=False)
+    try:
+        parser.read_string(path.read_text("utf-8"))
+    except OSError as error:
+        pass_on(error)
+        # Most machines have no such file, and some do not allow reading it.
+        return {}
+    except (configparser.Error, UnicodeDecodeError) as error:
+        raise InvalidRequestError(f"{path} is not an AWS settings file", path=str(path)) from error
+    return dict(parser[name]) if parser.has_section(name) else {}
+
 
 _ENVIRONMENT = ("AWS_", "AZURE_", "GOOGLE_", "SERVICE_ACCOUNT")
 _EXPRESS_BUCKET = "--x-s3"
@@ -26,16 +81,24 @@ _FABRIC = ".fabric.microsoft.com"
 Pairs = tuple[tuple[str, str], ...]
 
 
-def cloud_store(location: Location) -> ObstoreStore:
+_Client = tuple[str, str, Pairs, Pairs]
+_CLIENTS: CacheKind[_Client, Client] = CacheKind(
+    name="clients", most_bytes=4 << 20, weight=lambda _: 64 << 10, most_values=64
+)
+
+
+def cloud_store(location: StorePlace, caches: Caches) -> ObstoreStore:
     """Return the store at a cloud location; clients and their connections are shared.
 
     Options override the environment (`AWS_*`, `GOOGLE_*`, `AZURE_*`), which overrides a profile.
     """
-    client = _client(location.scheme, location.authority, _settings(location), _environment())
+    # The client reads the environment itself; after a change another one is needed.
+    key = location.scheme, location.authority, _settings(location), _environment()
+    client = caches[_CLIENTS].get(key, lambda: _open_client(*key[:3]))
     return ObstoreStore(client, prefix=location.key, abilities=abilities(location))
 
 
-def abilities(location: Location) -> Abilities:
+def abilities(location: StorePlace) -> Abilities:
     """Return the capabilities of the store at a location."""
     match location.scheme:
         case "s3" | "s3+ddb":
@@ -47,7 +110,7 @@ def abilities(location: Location) -> Abilities:
             return Abilities()
 
 
-def _settings(location: Location) -> Pairs:
+def _settings(location: StorePlace) -> Pairs:
     options = location.storage_options
     match location.scheme:
         case "s3" | "s3+ddb":
@@ -60,9 +123,7 @@ def _settings(location: Location) -> Pairs:
     return tuple(config.items())
 
 
-@functools.lru_cache(maxsize=64)
-def _client(scheme: str, authority: str, pairs: Pairs, environment: Pairs) -> Client:
-    del environment  # obstore reads the environment itself; a change needs another client
+def _open_client(scheme: str, authority: str, pairs: Pairs) -> Client:
     config = dict(pairs)
     _ensure_urls(config)
     try:
@@ -122,8 +183,8 @@ def _azure(authority: str, config: dict[str, str]) -> AzureStore:
 
 
 def _is_express(bucket: str, config: dict[str, str]) -> bool:
-    chosen = config.get("aws_s3_express", os.environ.get("AWS_S3_EXPRESS"))
-    return bucket.endswith(_EXPRESS_BUCKET) or is_true(chosen)
+    setting = config.get("aws_s3_express", os.environ.get("AWS_S3_EXPRESS"))
+    return bucket.endswith(_EXPRESS_BUCKET) or is_true(setting)
 
 
 def _environment() -> Pairs:

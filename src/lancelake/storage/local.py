@@ -1,13 +1,18 @@
-"""Store on local disk."""
+"""Files of the local disk.
+
+Object stores have no folders. On disk, empty folders would look like a table or a branch.
+"""
 
 from __future__ import annotations
 
 import builtins
+import contextlib
 import errno
 import fcntl
 import itertools
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,11 +24,18 @@ from lancelake.errors import (
     PlaceNotAllowedError,
     UnsupportedError,
 )
+from lancelake.interrupts import pass_on
 from lancelake.storage import disk_sync
-from lancelake.storage.confined import ensure_plain
-from lancelake.storage.failures import DiskErrors, from_disk
-from lancelake.storage.store import ObjectInfo, ensure_range, ensure_whole
-from lancelake.storage.trust import ensure_below
+from lancelake.storage.store import (
+    DiskErrors,
+    ObjectInfo,
+    StorePlace,
+    ensure_below,
+    ensure_plain,
+    ensure_range,
+    ensure_whole,
+    from_disk,
+)
 
 # Pipes and terminals are opened without blocking, and then refused.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -75,10 +87,10 @@ class LocalStore:
         """Describe an object."""
         full = self._full(path)
         with DiskErrors(path):
-            found = os.stat(full)  # noqa: PTH116  # half the time of Path.stat
-            if not S_ISREG(found.st_mode):
+            status = os.stat(full)  # noqa: PTH116  # half the time of Path.stat
+            if not S_ISREG(status.st_mode):
                 raise ObjectNotFoundError(f"no object at {path!r}", path=path)
-            return _info(path, found)
+            return _info(path, status)
 
     def exists(self, path: str) -> bool:
         """Whether an object exists at this path."""
@@ -213,12 +225,12 @@ class LocalStore:
                 try:
                     fill(fd)
                     if durable:
-                        disk_sync.sync(fd)
+                        disk_sync.settle(fd)
                 finally:
                     os.close(fd)
                 give_name(staged, full)
             except BaseException:
-                Path(staged).unlink()
+                Path(staged).unlink(missing_ok=True)
                 raise
             if durable:
                 disk_sync.sync_folder(_parent(full))
@@ -234,9 +246,9 @@ class _OpenFile:
 
     def __init__(self, full: str, path: str) -> None:
         self._fd = os.open(full, _READ)
-        found = os.fstat(self._fd)
-        self._size = found.st_size
-        if not S_ISREG(found.st_mode):
+        status = os.fstat(self._fd)
+        self._size = status.st_size
+        if not S_ISREG(status.st_mode):
             os.close(self._fd)
             raise ObjectNotFoundError(f"{path!r} is not a regular file", path=path)
 
@@ -353,7 +365,8 @@ def _parent(full: str) -> str:
 def _is_file(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_file()
-    except OSError:
+    except OSError as error:
+        pass_on(error)
         # A broken link, such as one to itself.
         return False
 
@@ -361,7 +374,8 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
-    except OSError:
+    except OSError as error:
+        pass_on(error)
         return False
 
 
@@ -385,7 +399,59 @@ def _entry_info(path: str, entry: os.DirEntry[str]) -> ObjectInfo | None:
         return None
 
 
-def _info(path: str, found: os.stat_result) -> ObjectInfo:
-    size_bytes, modified_ns = found.st_size, found.st_mtime_ns
-    e_tag = f"{found.st_ino:x}-{modified_ns:x}-{size_bytes:x}"
+def _info(path: str, status: os.stat_result) -> ObjectInfo:
+    size_bytes, modified_ns = status.st_size, status.st_mtime_ns
+    e_tag = f"{status.st_ino:x}-{modified_ns:x}-{size_bytes:x}"
     return ObjectInfo(path, size_bytes, modified_ns, e_tag)
+
+
+def remove_leftovers(location: StorePlace, below: str = "", *, keep: tuple[str, ...] = ()) -> None:
+    """Remove links, unfinished files and empty folders in a folder of a table on local disk.
+
+    Links are removed, never followed. Paths below those in `keep` stay.
+    """
+    if location.scheme != "file" or has_link(location.uri, below):
+        return
+    uris = tuple(f"{location.uri}/{path}" for path in keep)
+    for folder, names in _folders(f"{location.uri}/{below}".rstrip("/")):
+        if f"{folder}/".startswith(uris):
+            continue
+        for path in (f"{folder}/{name}" for name in names):
+            with DiskErrors(path, writes=True), contextlib.suppress(FileNotFoundError):
+                if is_staged(path) or not stat.S_ISREG(Path(path).lstat().st_mode):
+                    Path(path).unlink()
+        _remove_if_empty(folder)
+
+
+def unfinished_files(location: StorePlace, folders: Iterable[str]) -> Iterator[ObjectInfo]:
+    """List unfinished files of writers in some folders, which stores do not list."""
+    if location.scheme != "file":
+        return
+    for start in folders:
+        if has_link(location.uri, start):
+            continue
+        for folder, names in _folders(f"{location.uri}/{start}"):
+            for path in (Path(folder, name) for name in names if is_staged(name)):
+                with DiskErrors(path.name), contextlib.suppress(FileNotFoundError):
+                    status = path.lstat()
+                    relative = str(path).removeprefix(f"{location.uri}/")
+                    yield ObjectInfo(relative, status.st_size, status.st_mtime_ns)
+
+
+def remove_empty_folders(location: StorePlace) -> None:
+    """Remove the folders at and below a path on local disk that contain only folders."""
+    if location.scheme == "file":
+        for folder, _ in _folders(location.uri):
+            _remove_if_empty(folder)
+
+
+def _folders(root: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield folders bottom-up, each with its entries that are not folders."""
+    for folder, below, files in os.walk(root, topdown=False):
+        links = [name for name in below if Path(folder, name).is_symlink()]
+        yield folder, [*links, *files]
+
+
+def _remove_if_empty(folder: str) -> None:
+    with contextlib.suppress(OSError):
+        Path(folder).rmdir()

@@ -1,16 +1,18 @@
-"""Location of a table: its URI, storage options and confinement."""
+"""Location of a table: its store, its root, its scheme, and paths that stay below it."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, quote, unquote
 
-from lancelake.errors import InvalidRequestError
-from lancelake.storage.confined import ensure_plain
+from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.storage.open_stores import open_store
 from lancelake.storage.options import ensure_known
+from lancelake.storage.session import Session, default_session
+from lancelake.storage.store import ObjectStore, ensure_plain
 
 SCHEMES = (
     "file",
@@ -23,11 +25,86 @@ SCHEMES = (
     "az",
     "abfss",
 )
-_ALIASES = {"s3a": "s3"}
+LOCAL = ("file", "file-object-store")
+_ALIASES = {
+    "s3a": "s3",
+    "s3n": "s3",
+    "gcs": "gs",
+    "abfs": "abfss",
+    "wasb": "abfss",
+    "wasbs": "abfss",
+}
+# Stores that only Hadoop's classes reach.
+_HADOOP = frozenset(
+    {"hdfs", "viewfs", "webhdfs", "swebhdfs", "har", "ofs", "o3fs", "maprfs", "alluxio"}
+)
+# As in RFC 3986, so that `s3:/bucket` and `dbfs:/t` are not names of local folders.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+_PASSWORD = re.compile(r"[^/@:?#]*:.*@", re.DOTALL)
+_BLOB_HOST = re.compile(r"\A([^/@]+@[^/]+)\.blob\.core\.windows\.net(?=/|\Z)")
+
+
+def is_uri(text: str) -> bool:
+    """Whether a text starts with a scheme, supported or not; other texts are local paths."""
+    return _SCHEME.fullmatch(text) is not None
+
+
+def taken_apart(text: str) -> tuple[str, str] | None:
+    """Return the scheme of a URI and what follows its `//`; None for a local path.
+
+    Aliases are replaced. Raises for a scheme that is not supported, with advice; errors quote
+    neither passwords nor queries, which may be signatures.
+    """
+    match = _SCHEME.fullmatch(text)
+    if match is None:
+        return None
+    name, rest = match[1].lower(), match[2]
+    scheme = _ALIASES.get(name, name)
+    if scheme not in LOCAL and _PASSWORD.match(rest.lstrip("/")):
+        raise InvalidRequestError(
+            f"a {name} URI with a user name and a password is not supported",
+            action="Omit them, and pass the credentials as storage options.",
+        )
+    text = text.partition("?")[0]
+    if scheme not in SCHEMES:
+        raise _refused(text, name, rest.partition("?")[0])
+    if not rest.startswith("//"):
+        if scheme in LOCAL and rest.startswith("/"):
+            return scheme, rest
+        path = rest.partition("?")[0].lstrip("/")
+        uri = "file:///absolute/path" if scheme in LOCAL else f"{name}://{path}"
+        problem = f"{text!r} has no // after the scheme"
+        raise InvalidRequestError(problem, action=f"Write {uri}, or ./{text} for a local path.")
+    return scheme, _BLOB_HOST.sub(r"\1.dfs.core.windows.net", rest[2:])
+
+
+def _refused(text: str, name: str, rest: str) -> InvalidRequestError | UnsupportedError:
+    path = f"/{rest.replace(chr(92), '/').lstrip('/')}"
+    if name == "dbfs":
+        is_volume = path.startswith("/Volumes/")
+        return InvalidRequestError(
+            f"{text!r} is a path of Databricks, where it is also a local path",
+            action=f"Write {path}." if is_volume else f"Write /dbfs{path}, or use /Volumes/...",
+        )
+    if name in _HADOOP:
+        return UnsupportedError(
+            f"{text!r} is in a store of Hadoop, which is not supported: tasks run in Python "
+            "processes, which cannot reach Hadoop's conditional create, and commits without it "
+            "are not safe",
+            action="Store the table in S3, Google Cloud Storage, Azure or a local file system.",
+        )
+    if len(name) == 1 and rest.startswith(("\\", "/")):
+        return InvalidRequestError(
+            f"{text!r} is a path of Windows, which is not supported",
+            action=f"In WSL, write /mnt/{name}{path}.",
+        )
+    return InvalidRequestError(
+        f"{text!r} has the unknown scheme {name!r}; known schemes: {', '.join(SCHEMES)}",
+        action=f"For a local path, write ./{text}.",
+    )
+
+
 _MEMORY = ("memory", "shared-memory")
-_LOCAL = ("file", "file-object-store")
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
-_FILE_WITHOUT_HOST = re.compile(r"file:(?=/(?!/))")
 # Any other character could end the host of a URL built from the name, and so choose the host.
 _AUTHORITY = re.compile(r"[\w.$:-]+(?:@[\w.:-]+)?", re.ASCII)
 # Characters that are not encoded in the path of a URI.
@@ -48,18 +125,33 @@ class Location:
     options: tuple[tuple[str, str], ...] = ()
     confine_to: tuple[str, ...] | None = None
 
+    session: Session = field(default_factory=default_session, compare=False)
+    """The session that the location belongs to; in other processes it is their default."""
+
+    def __reduce__(self) -> tuple[Callable[..., Location], tuple[object, ...]]:
+        return _unpickled, (self.uri, self.options, self.confine_to)
+
+    @property
+    def store(self) -> ObjectStore:
+        """The store below this root."""
+        return open_store(self, self.session)
+
     @staticmethod
     def parse(
         uri: str | os.PathLike[str],
         storage_options: Mapping[str, str] | None = None,
         *,
         confine_to: Iterable[str | os.PathLike[str]] | None = None,
+        session: Session | None = None,
     ) -> Location:
         """Parse a path or URI of a user, never one from the content of a table.
 
-        With `confine_to` the table can only access itself and locations below these roots.
+        With `confine_to` the table can only access itself and locations below these roots. Without
+        a session, it belongs to the default one.
         """
         place = Location._parse(uri, storage_options)
+        if session is not None:
+            place = replace(place, session=session)
         if confine_to is None:
             return place
         if isinstance(confine_to, str | os.PathLike):
@@ -69,20 +161,17 @@ class Location:
 
     @staticmethod
     def _parse(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> Location:
-        text = _FILE_WITHOUT_HOST.sub("file://", os.fspath(uri), count=1)
+        text = os.fspath(uri)
         options = dict(storage_options or {})
-        match = _SCHEME.fullmatch(text)
-        if match is None:
+        parts = taken_apart(text)
+        if parts is None:
             return Location(uri=_local(text), options=_pairs(options))
-        name, rest = match[1].lower(), match[2]
-        scheme = _ALIASES.get(name, name)
-        if scheme not in SCHEMES:
-            raise InvalidRequestError(
-                f"{text!r} has the unknown scheme {name!r}; known schemes: {', '.join(SCHEMES)}"
-            )
+        scheme, rest = parts
+        # Errors quote the text, and a query may be a signature.
+        text = text.partition("?")[0]
         rest, _, _ = rest.partition("#")
         rest, _, query = rest.partition("?")
-        if scheme in _LOCAL:
+        if scheme in LOCAL:
             return Location(uri=_local(_file_path(rest, text)), options=_pairs(options))
         if scheme == "s3+ddb":
             options = {**dict(parse_qsl(query)), **options}
@@ -106,7 +195,9 @@ class Location:
 
     def beside(self, uri: str | os.PathLike[str]) -> Location:
         """Parse a location of the same user, with the same options and confinement."""
-        return Location.parse(uri, self.storage_options, confine_to=self.confine_to)
+        return Location.parse(
+            uri, self.storage_options, confine_to=self.confine_to, session=self.session
+        )
 
     @property
     def scheme(self) -> str:
@@ -139,6 +230,12 @@ class Location:
 
     def __str__(self) -> str:
         return self.uri
+
+
+def _unpickled(
+    uri: str, options: tuple[tuple[str, str], ...], confine_to: tuple[str, ...] | None
+) -> Location:
+    return Location(uri=uri, options=options, confine_to=confine_to)
 
 
 def _local(path: str) -> str:

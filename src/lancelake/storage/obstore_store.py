@@ -13,18 +13,19 @@ import obstore
 from obstore.exceptions import BaseError, NotSupportedError, PreconditionError
 from obstore.store import ObjectStore as Client
 
-from lancelake.errors import ObjectNotFoundError
-from lancelake.process import NativeThreads
-from lancelake.storage.confined import ensure_plain
-from lancelake.storage.failures import ClientErrors, status_in
+from lancelake.errors import AlreadyExistsError, ObjectNotFoundError, RequestConflictError
 from lancelake.storage.store import (
+    ClientErrors,
     ObjectChunks,
     ObjectInfo,
     copy_across,
     ends_early,
+    ensure_plain,
     ensure_range,
     ensure_whole,
+    status_in,
 )
+from lancelake.threads import NativeThreads
 
 if TYPE_CHECKING:
     from obstore import ListResult, ObjectMeta, UpdateVersion  # for type checkers only
@@ -84,8 +85,8 @@ class ObstoreStore:
             return self._suffix_by_size(path, length)
         with ClientErrors(path):
             try:
-                found = obstore.get(self._client, key, options={"range": {"suffix": length}})
-                return found.bytes().to_bytes(), found.meta["size"]
+                result = obstore.get(self._client, key, options={"range": {"suffix": length}})
+                return result.bytes().to_bytes(), result.meta["size"]
             except BaseError as error:
                 # An empty object has no last bytes.
                 if not _is_beyond_end(error):
@@ -114,7 +115,7 @@ class ObstoreStore:
 
     def list_names(self, directory: str) -> builtins.list[str]:
         """Names of the objects directly in a folder."""
-        return [_name(found["path"]) for found in self._folder(directory)["objects"]]
+        return [_name(info["path"]) for info in self._folder(directory)["objects"]]
 
     def list_dirs(self, directory: str) -> builtins.list[str]:
         """Names of the folders directly in a folder."""
@@ -150,18 +151,25 @@ class ObstoreStore:
 
     def create(self, path: str, data: bytes) -> None:
         """Write an object if the path is free."""
-        with ClientErrors(path):
-            obstore.put(self._client, self._key(path), data, mode="create")
+        key = self._key(path)
+        try:
+            with ClientErrors(path):
+                obstore.put(self._client, key, data, mode="create")
+        except RequestConflictError as error:
+            if self.exists(path):
+                problem = f"an object already exists at {path!r}"
+                raise AlreadyExistsError(problem, path=path) from error
+            raise
 
     def swap(self, path: str, data: bytes, *, expected: bytes) -> bool:
         """Replace an object if its content is `expected`, and return whether it was replaced."""
         key = self._key(path)
         with ClientErrors(path):
-            found = obstore.get(self._client, key)
-            if bytes(found.bytes()) != expected:
+            result = obstore.get(self._client, key)
+            if bytes(result.bytes()) != expected:
                 return False
             try:
-                obstore.put(self._client, key, data, mode=_seen(found.meta))
+                obstore.put(self._client, key, data, mode=_seen(result.meta))
             except PreconditionError:
                 return False
             except NotSupportedError:
@@ -225,12 +233,12 @@ class ObstoreStore:
         _threads.ensure_alive()
         return self._start.rstrip("/")
 
-    def _info(self, found: ObjectMeta) -> ObjectInfo:
+    def _info(self, meta: ObjectMeta) -> ObjectInfo:
         return ObjectInfo(
-            path=found["path"][len(self._start) :],
-            size_bytes=found["size"],
-            modified_ns=(found["last_modified"] - _EPOCH) // _MICROSECOND * 1000,
-            e_tag=found["e_tag"],
+            path=meta["path"][len(self._start) :],
+            size_bytes=meta["size"],
+            modified_ns=(meta["last_modified"] - _EPOCH) // _MICROSECOND * 1000,
+            e_tag=meta["e_tag"],
         )
 
 
@@ -241,13 +249,13 @@ def _is_beyond_end(error: BaseError) -> bool:
     )
 
 
-def _seen(found: ObjectMeta) -> UpdateVersion:
+def _seen(meta: ObjectMeta) -> UpdateVersion:
     """Identify the object to replace, by the ETag or the version that the store supports."""
     seen: UpdateVersion = {}
-    if found["e_tag"] is not None:
-        seen["e_tag"] = found["e_tag"]
-    if found["version"] is not None:
-        seen["version"] = found["version"]
+    if meta["e_tag"] is not None:
+        seen["e_tag"] = meta["e_tag"]
+    if meta["version"] is not None:
+        seen["version"] = meta["version"]
     return seen
 
 

@@ -1,18 +1,93 @@
-"""Locations of a table's files, below its root and its base paths."""
+"""Files of a table in its base paths, and which places a table may name.
+
+Tables are untrusted data: a location in them is opened with the caller's options only.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass, replace
 
-from lancelake.errors import CorruptTableError
+from lancelake.errors import CorruptTableError, InvalidRequestError, PlaceNotAllowedError
 from lancelake.format import layout
 from lancelake.format.bases import BasePath
 from lancelake.format.fragment import DataFile, DeletionFile, ExternalFile
 from lancelake.format.ids import BaseId
 from lancelake.format.index_meta import IndexMetadata
-from lancelake.storage.confined import confined_path
 from lancelake.storage.location import Location
-from lancelake.storage.trust import place_named_by
+from lancelake.storage.store import (
+    ObjectStore,
+    confined_path,
+    ensure_below,
+    ensure_plain,
+    is_below,
+    real_roots,
+)
+
+_HERE = frozenset({"file", "memory"})
+_STORES = {"s3+ddb": "s3", "abfss": "az"}
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def place_named_by(table: Location, text: str) -> Location:
+    """Return a location that the content of a table refers to, or raise if it is not allowed.
+
+    Without `confine_to`, a table on local disk may refer to any location, and one in an object
+    store to locations in the same kind of store. With it, a location must be below its roots.
+    """
+    if text.startswith("~") or (_URI.match(text) and any(mark in text for mark in "?#")):
+        problem = f"the table refers to {text!r}, which has a query, a fragment or a ~"
+        raise PlaceNotAllowedError(problem, table=table.uri, action="Do not trust this table.")
+    try:
+        place = Location.parse(text, table.storage_options)
+    except InvalidRequestError as error:
+        raise error.at(table.uri) from None
+    # Versions are never looked up there, so this is the plain store.
+    place = replace(place, uri=re.sub(r"\As3\+ddb:", "s3:", place.uri))
+    is_allowed = (
+        _is_same_store(table, place)
+        if table.confine_to is None
+        else _is_within(table.confine_to, place.uri)
+    )
+    if not is_allowed:
+        outside = "another kind of store" if table.confine_to is None else "outside of confine_to"
+        problem = f"the table refers to {place.uri!r}, which is {outside}"
+        raise PlaceNotAllowedError(problem, table=table.uri, place=place.uri)
+    return replace(place, confine_to=table.confine_to, session=table.session)
+
+
+def local_path(location: Location, path: str) -> str:
+    """Return the path of a file on local disk, for callers that open it themselves."""
+    full = f"{location.uri.rstrip('/')}/{path}"
+    ensure_plain(path)
+    if (roots := real_roots(location.confine_to)) is not None:
+        ensure_below(full, roots)
+    return full
+
+
+def _is_same_store(table: Location, place: Location) -> bool:
+    if table.scheme in _HERE:
+        return True
+    if _store(table) != _store(place):
+        return False
+    # The part after the @ is the account, which is part of the host.
+    host = place.authority.partition("@")[2]
+    return not host or host == table.authority.partition("@")[2]
+
+
+def _store(location: Location) -> str:
+    return _STORES.get(location.scheme, location.scheme)
+
+
+def _is_within(roots: tuple[str, ...], uri: str) -> bool:
+    return is_below(_normal(uri), tuple(map(_normal, roots)))
+
+
+def _normal(uri: str) -> str:
+    if "://" not in uri:
+        return os.path.realpath(uri)
+    return re.sub(r"\As3\+ddb:", "s3:", uri)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +101,11 @@ class FileAt:
     def uri(self) -> str:
         """URI of the file."""
         return self.root.child(self.path).uri
+
+    @property
+    def store(self) -> ObjectStore:
+        """The store that has the file."""
+        return self.root.store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

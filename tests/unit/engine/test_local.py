@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 
-from lancelake.engine.local import LocalEngine
-from lancelake.engine.port import Job, JobProgress
+from lancelake.engine.port import Job, JobProgress, LocalEngine
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,12 @@ class Work:
 
 def job(*actions: Callable[[], bytes], size: int = 0) -> Job:
     return Job(description="test", tasks=[Work(action, size) for action in actions])
+
+
+def test_tasks_run_on_the_cores_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    assert LocalEngine().parallelism == 1
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 7])
@@ -92,7 +98,7 @@ def test_a_task_larger_than_the_memory_runs() -> None:
     assert list(engine.run(job(lambda: b"a", lambda: b"b", size=1000))) == [b"a", b"b"]
 
 
-def test_progress_is_told_after_every_task() -> None:
+def test_progress_is_reported_after_every_task() -> None:
     told: list[JobProgress] = []
     tasks = [Work(lambda: b"")] * 3
     list(LocalEngine(parallelism=2).run(Job(description="d", tasks=tasks, progress=told.append)))

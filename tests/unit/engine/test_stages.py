@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.engine.port import JobProgress
-from lancelake.engine.stages import Stages
+from lancelake.engine.port import JobProgress, Stages
 
 
 def told(found: list[JobProgress]) -> list[tuple[str, int, int]]:

@@ -9,10 +9,9 @@ import pytest
 
 from lancelake import events
 from lancelake.events import Event
-from lancelake.storage.audit import report_created
+from lancelake.storage.instrumented import report_created
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 
 
 @pytest.fixture
@@ -25,7 +24,7 @@ def heard() -> Iterator[list[Event]]:
 
 
 def test_files_of_the_table_are_reported(tmp_path: Path, heard: list[Event]) -> None:
-    store = open_store(Location.parse(tmp_path))
+    store = Location.parse(tmp_path).store
     store.create("_versions/1.manifest", b"1")
     store.put("notes.txt", b"2")
     store.get("notes.txt")
@@ -40,4 +39,4 @@ def test_files_of_the_table_are_reported(tmp_path: Path, heard: list[Event]) -> 
 
 
 def test_without_a_listener_the_store_is_plain(tmp_path: Path) -> None:
-    assert isinstance(open_store(Location.parse(tmp_path)), LocalStore)
+    assert isinstance(Location.parse(tmp_path).store, LocalStore)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.storage.aws_profile import profile_settings
+from lancelake.storage.cloud import profile_settings
 
 KEY = {"aws_access_key_id": "id", "aws_secret_access_key": "secret"}
 CREDENTIALS = """
@@ -52,7 +52,7 @@ def test_named_profile_is_used(home: dict[str, str]) -> None:
     }
 
 
-def test_files_may_lie_elsewhere(home: dict[str, str]) -> None:
+def test_files_may_be_elsewhere(home: dict[str, str]) -> None:
     folder = Path(home["HOME"]) / ".aws"
     environment = {
         "HOME": "/nowhere",

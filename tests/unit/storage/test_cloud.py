@@ -8,11 +8,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from lancelake.caches import Caches
 from lancelake.clock import ManualClock
 from lancelake.errors import (
     AlreadyExistsError,
     InvalidRequestError,
+    LanceTableError,
     ObjectNotFoundError,
+    RequestConflictError,
     StorageDeniedError,
     StorageError,
     StorageUnavailableError,
@@ -20,7 +23,7 @@ from lancelake.errors import (
 )
 from lancelake.storage.cloud import abilities, cloud_store
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
+from lancelake.storage.session import Session
 from lancelake.storage.store import ObjectStore
 
 CALLS: dict[str, Callable[[ObjectStore], object]] = {
@@ -47,6 +50,8 @@ class Scripted(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.statuses = [200]
+        # What reads are answered with; None for `statuses`.
+        self.reads: int | None = None
         self.body = b""
         self.requests = 0
 
@@ -62,7 +67,10 @@ class Scripted(ThreadingHTTPServer):
             "disable_bulk_delete": "true",
             **options,
         }
-        return open_store(Location.parse("s3://bucket/t", given), clock=ManualClock())
+        return Location.parse("s3://bucket/t", given, session=SESSION).store
+
+
+SESSION = Session(clock=ManualClock())
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -72,7 +80,10 @@ class _Handler(BaseHTTPRequestHandler):
         server = self.server
         self.rfile.read(int(self.headers.get("content-length", 0)))
         server.requests += 1
-        status = server.statuses.pop(0) if len(server.statuses) > 1 else server.statuses[0]
+        if server.reads is not None and self.command in {"GET", "HEAD"}:
+            status = server.reads
+        else:
+            status = server.statuses.pop(0) if len(server.statuses) > 1 else server.statuses[0]
         if status == DROP:
             self.connection.close()
             return
@@ -144,9 +155,9 @@ def test_only_an_absent_object_does_not_exist(server: Scripted) -> None:
     assert not server.store().exists("a")
 
 
-def test_nobody_listens_is_unavailable() -> None:
+def test_no_listener_is_unavailable() -> None:
     options = {"endpoint": "http://127.0.0.1:1", "skip_signature": "true", "allow_http": "true"}
-    store = open_store(Location.parse("s3://bucket/t", options), clock=ManualClock())
+    store = Location.parse("s3://bucket/t", options, session=SESSION).store
     with pytest.raises(StorageUnavailableError):
         store.get("a")
 
@@ -185,11 +196,79 @@ def test_create_is_sent_once(server: Scripted) -> None:
     assert server.requests == 1
 
 
-@pytest.mark.parametrize("status", [409, 412])
-def test_taken_path_already_exists(status: int, server: Scripted) -> None:
-    server.statuses = [status]
+def meaning(status: int) -> type[LanceTableError] | None:
+    """Return the error that a conditional put raises for a status."""
+    match status:
+        case 200 | 201 | 202 | 204:
+            return None
+        case 304 | 412:
+            return AlreadyExistsError
+        case 409:
+            return RequestConflictError
+        case 404:
+            return ObjectNotFoundError
+        case 401 | 403:
+            return StorageDeniedError
+        case 405 | 501:
+            return UnsupportedError
+        case 408 | 425 | 429:
+            return StorageUnavailableError
+        case _:
+            return StorageUnavailableError if status >= 500 else StorageError
+
+
+STATUSES = (200, 201, 202, 204, *range(300, 600))
+
+
+def failed(call: Callable[[], object]) -> type[Exception] | None:
+    try:
+        call()
+    except LanceTableError as error:
+        return type(error)
+    return None
+
+
+def test_every_status_of_a_create(server: Scripted) -> None:
+    store = server.store()
+    found = {}
+    for status in STATUSES:
+        server.statuses, server.reads = [status], 404
+        found[status] = failed(lambda: store.create("a", b"1"))
+    assert found == {status: meaning(status) for status in STATUSES}
+
+
+def test_every_status_of_a_swap(server: Scripted) -> None:
+    store = server.store()
+    server.body = b"0"
+    found = {}
+    for status in STATUSES:
+        server.statuses, server.reads = [status], 200
+        found[status] = failed(lambda: store.swap("a", b"1", expected=b"0"))
+    # The condition did not hold, or the object is gone: another writer was first.
+    lost = {412: None, 404: None, 304: AlreadyExistsError}
+    assert found == {status: lost.get(status, meaning(status)) for status in STATUSES}
+
+
+def test_a_create_that_conflicts_with_another_request_is_tried_again(server: Scripted) -> None:
+    server.statuses, server.reads = [409, 409, 200], 404
+    server.store().create("a", b"1")
+
+
+def test_a_swap_that_conflicts_with_another_request_is_tried_again(server: Scripted) -> None:
+    server.statuses, server.reads, server.body = [409, 409, 200], 200, b"0"
+    assert server.store().swap("a", b"1", expected=b"0")
+
+
+def test_a_conflict_at_a_path_that_exists_is_not_tried_again(server: Scripted) -> None:
+    server.statuses, server.reads = [409], 200
     with pytest.raises(AlreadyExistsError):
         server.store().create("a", b"1")
+    assert server.requests == 2
+
+
+def test_a_plain_put_that_conflicts_with_another_request_is_tried_again(server: Scripted) -> None:
+    server.statuses = [409, 200]
+    server.store().put("a", b"1")
 
 
 def test_store_without_conditional_put_cannot_create(server: Scripted) -> None:
@@ -213,13 +292,13 @@ def test_missing_bucket_is_no_absent_object(server: Scripted) -> None:
 def test_plain_http_must_be_allowed() -> None:
     options = {"endpoint": "http://127.0.0.1:1", "skip_signature": "true"}
     with pytest.raises(StorageError, match="allow_http"):
-        open_store(Location.parse("s3://bucket/t", options)).get("a")
+        Location.parse("s3://bucket/t", options).store.get("a")
 
 
 def test_half_a_key_is_refused_without_showing_it() -> None:
     location = Location.parse("s3://bucket/t", {"secret_access_key": "hush"})
     with pytest.raises(InvalidRequestError, match="storage options") as caught:
-        open_store(location)
+        assert location.store
     assert "hush" not in str(caught.value)
 
 
@@ -227,7 +306,7 @@ def test_missing_machine_credentials_are_denied(monkeypatch: pytest.MonkeyPatch)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name, raising=False)
     options = {"metadata_endpoint": "http://127.0.0.1:1/169.254.169.254"}
-    store = open_store(Location.parse("s3://bucket/t", options), clock=ManualClock())
+    store = Location.parse("s3://bucket/t", options, session=SESSION).store
     with pytest.raises(StorageDeniedError, match="credentials"):
         store.get("a")
 
@@ -270,7 +349,7 @@ def test_abilities(uri: str, options: dict[str, str], in_order: bool, suffixes: 
     ],
 )
 def test_client_can_be_made(uri: str, options: dict[str, str]) -> None:
-    open_store(Location.parse(uri, options))
+    assert Location.parse(uri, options).store
 
 
 @pytest.mark.parametrize(
@@ -280,18 +359,18 @@ def test_client_can_be_made(uri: str, options: dict[str, str]) -> None:
 def test_endpoint_that_is_no_url_is_refused(scheme: str, endpoint: str) -> None:
     options = {"endpoint": endpoint, "allow_http": "true", "account_name": "a", "region": "r"}
     with pytest.raises(InvalidRequestError, match="is not a URL"):
-        cloud_store(Location.parse(f"{scheme}://bucket/t", options))
+        cloud_store(Location.parse(f"{scheme}://bucket/t", options), Caches())
 
 
 @pytest.mark.parametrize(
     "endpoint", ["https://s3.example.com", "http://127.0.0.1:9000/x", "http://[::1]:9000"]
 )
 def test_endpoint_that_is_a_url_is_taken(endpoint: str) -> None:
-    cloud_store(Location.parse("s3://bucket/t", {"endpoint": endpoint, "region": "r"}))
+    cloud_store(Location.parse("s3://bucket/t", {"endpoint": endpoint, "region": "r"}), Caches())
 
 
 def test_panic_of_the_client_is_a_typed_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT", "nonsense")
     options = {"region": "r", "access_key_id": "a", "secret_access_key": "b", "allow_http": "true"}
     with pytest.raises(InvalidRequestError, match="the store's client failed"):
-        cloud_store(Location.parse("s3://bucket/t", options)).get("x")
+        cloud_store(Location.parse("s3://bucket/t", options), Caches()).get("x")

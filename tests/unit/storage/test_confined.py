@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lancelake.errors import CorruptTableError, InvalidRequestError
-from lancelake.storage.confined import confined_path, ensure_plain, is_plain
+from lancelake.storage.store import confined_path, ensure_plain, is_plain
 
 
 @pytest.mark.parametrize(

@@ -5,26 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 
 from lancelake.clock import ManualClock, SystemIds
-from lancelake.storage.counting import CountingStore
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
-from lancelake.storage.retry import DEFAULT_RETRY, RetryingStore
+from lancelake.storage.options import DEFAULT_RETRY, RetryingStore
 from tests.conformance.store_suite import Law, each_store_law
+from tests.support.counting_store import CountingStore
 
 
 @each_store_law
 def test_local_store(law: Law, tmp_path: Path) -> None:
-    law(open_store(Location.parse(tmp_path / "ta#1b%20le")))
+    law(Location.parse(tmp_path / "ta#1b%20le").store)
 
 
 @each_store_law
 def test_memory_store(law: Law) -> None:
-    law(open_store(Location.parse(f"memory://conformance/{law.__name__}")))
+    law(Location.parse(f"memory://conformance/{law.__name__}").store)
 
 
 @each_store_law
 def test_wrapped_store(law: Law) -> None:
-    inner = open_store(Location.parse(f"memory://wrapped/{law.__name__}"))
+    inner = Location.parse(f"memory://wrapped/{law.__name__}").store
     retrying = RetryingStore(
         inner, policy=DEFAULT_RETRY, clock=ManualClock(), ids=SystemIds(1), lists_in_order=True
     )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lancelake.storage.counting import CountingStore
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
+from tests.support.counting_store import CountingStore
 
 
 def counting(name: str) -> CountingStore:
-    return CountingStore(open_store(Location.parse(f"memory://counting/{name}")))
+    return CountingStore(Location.parse(f"memory://counting/{name}").store)
 
 
 def test_calls_are_counted_by_kind() -> None:
@@ -46,6 +45,6 @@ def test_reset_forgets() -> None:
 
 
 def test_question_without_an_answer_costs_nothing(tmp_path: Path) -> None:
-    store = CountingStore(open_store(Location.parse(tmp_path)))
+    store = CountingStore(Location.parse(tmp_path).store)
     assert store.smallest_names("v", limit=1) is None
     assert store.total == 0

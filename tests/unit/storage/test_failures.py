@@ -14,7 +14,7 @@ from lancelake.errors import (
     StorageUnavailableError,
     UnsupportedError,
 )
-from lancelake.storage.failures import ClientErrors, DiskErrors, from_client
+from lancelake.storage.store import ClientErrors, DiskErrors, from_client
 
 SIGNED = (
     "Error performing GET https://acc.blob.core.windows.net/c/a?sv=1&sig=hush in 2ms - HTTP error"
@@ -46,7 +46,7 @@ def test_signature_of_a_url_is_never_shown() -> None:
     assert "hush" not in shown
 
 
-def test_wrong_region_is_told() -> None:
+def test_wrong_region_is_an_error() -> None:
     error = from_client(GenericError("<Code>PermanentRedirect</Code>"), "a")
     assert "region" in str(error)
 

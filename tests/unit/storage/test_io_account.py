@@ -6,40 +6,37 @@ from pathlib import Path
 
 import pytest
 
-from lancelake.process import ContextThreadPool
-from lancelake.storage.io_account import (
-    BufferRead,
-    ColumnRead,
-    IoAccount,
-    current_account,
-)
+from lancelake.storage.instrumented import BufferRead, ColumnRead, IoAccount, current_account
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
+from lancelake.threads import Pool
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Location:
     place = Location.parse(str(tmp_path))
-    open_store(place).put("a", b"12345")
+    place.store.put("a", b"12345")
     return place
 
 
 def test_calls_of_stores_are_counted_while_the_account_is_active(root: Location) -> None:
     account = IoAccount()
     with account.active():
-        open_store(root).get("a")
-        open_store(root).get_range("a", start=1, length=2)
-    open_store(root).get("a")
+        root.store.get("a")
+        root.store.get_range("a", start=1, length=2)
+    root.store.get("a")
     assert (account.store_requests, account.store_bytes_read) == (2, 7)
 
 
 def test_threads_of_a_pool_share_the_account(root: Location) -> None:
+    def read(path: str) -> bytes:
+        return root.store.get(path)
+
     account = IoAccount()
-    with ContextThreadPool(2) as pool:
+    with Pool(2) as pool:
         with account.active():
-            found = list(pool.map(lambda path: open_store(root).get(path), ["a", "a", "a"]))
-        pool.submit(lambda: open_store(root).get("a")).result()
+            found = list(pool.map(read, ["a", "a", "a"]))
+        pool.submit(lambda: root.store.get("a")).result()
     assert len(found) == account.store_requests == 3
 
 
@@ -47,7 +44,7 @@ def test_an_inner_account_counts_alone(root: Location) -> None:
     outer, inner = IoAccount(), IoAccount()
     with outer.active():
         with inner.active():
-            open_store(root).get("a")
+            root.store.get("a")
         assert current_account() is outer
     assert (outer.requests, inner.requests) == (0, 1)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import gc
 from pathlib import Path
 
-from lancelake.storage.io_meter import IoCounts, count_written, meter_of
+from lancelake.storage.instrumented import IoCounts, count_written, meter_of
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 
 
 def _at(folder: Path) -> Location:
@@ -17,7 +16,7 @@ def _at(folder: Path) -> Location:
 
 def test_calls_and_bytes_are_counted(tmp_path: Path) -> None:
     meter = meter_of(_at(tmp_path))
-    store = open_store(_at(tmp_path))
+    store = _at(tmp_path).store
     store.put("a", b"12345")
     store.put_stream("b", [b"1", b"23"])
     assert store.get("a") == b"12345"
@@ -28,7 +27,7 @@ def test_calls_and_bytes_are_counted(tmp_path: Path) -> None:
 
 def test_tables_have_meters_of_their_own(tmp_path: Path) -> None:
     meter, other = meter_of(_at(tmp_path / "a")), meter_of(_at(tmp_path / "b"))
-    open_store(_at(tmp_path / "a")).put("x", b"1")
+    _at(tmp_path / "a").store.put("x", b"1")
     assert (meter.counts.writes, other.counts.writes) == (1, 0)
     assert meter_of(_at(tmp_path / "a")) is meter
 
@@ -39,12 +38,12 @@ def test_files_written_without_the_store_are_counted(tmp_path: Path) -> None:
     assert meter.counts == IoCounts(writes=1, bytes_written=7)
 
 
-def test_a_table_that_nobody_watches_is_not_metered(tmp_path: Path) -> None:
+def test_a_table_without_a_watcher_is_not_metered(tmp_path: Path) -> None:
     meter = meter_of(_at(tmp_path))
-    assert not isinstance(open_store(_at(tmp_path)), LocalStore)
+    assert not isinstance(_at(tmp_path).store, LocalStore)
     del meter
     gc.collect()
-    assert isinstance(open_store(_at(tmp_path)), LocalStore)
+    assert isinstance(_at(tmp_path).store, LocalStore)
     count_written(_at(tmp_path), 7)
 
 

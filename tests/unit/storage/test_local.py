@@ -18,6 +18,7 @@ from lancelake.errors import (
     StorageError,
     UnsupportedError,
 )
+from lancelake.storage import local
 from lancelake.storage.local import LocalStore
 
 
@@ -290,3 +291,17 @@ def test_suffix_opens_one_file_and_looks_at_no_other(
         )
     store.get_suffix("a", length=4)
     assert calls == ["open"]
+
+
+def test_an_interrupt_after_a_file_got_its_name_is_raised(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = local._replace
+
+    def interrupted(staged: str, full: str) -> None:
+        real(staged, full)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(local, "_replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.put("a/b", b"data")

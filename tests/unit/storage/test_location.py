@@ -102,9 +102,31 @@ def test_malformed_uri_is_refused(text: str) -> None:
         uri(text)
 
 
-def test_unknown_scheme_names_the_known_ones() -> None:
-    with pytest.raises(InvalidRequestError, match=r"'hdfs'.*file.*memory.*s3.*gs.*az"):
-        uri("hdfs://host/t")
+def test_a_path_with_a_colon_after_a_slash_is_local(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert uri("./a:b") == f"{tmp_path}/a:b"
+    assert uri("2024-05-06T10:00:00") == f"{tmp_path}/2024-05-06T10:00:00"
+    assert uri("/data/s3:/x") == "/data/s3:/x"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s3://AKIA:hidden@b/t",
+        "s3://AKIA:hid/den+hidden@b/t",
+        "https://me:hidden@host/t",
+        "https://host/t?sig=hidden",
+        "az:///t?sig=hidden",
+        "s3://b/../t?hidden",
+        "file://host/a?hidden",
+    ],
+)
+def test_credentials_in_a_uri_are_not_quoted(text: str) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        uri(text)
+    assert "hid" not in repr(caught.value) + str(caught.value)
 
 
 def test_dynamodb_table_becomes_an_option() -> None:

@@ -39,7 +39,7 @@ def test_prefix_is_a_whole_name(client: MemoryStore) -> None:
     assert list(ObstoreStore(client, prefix="table", abilities=Abilities()).list()) == []
 
 
-def test_delete_many_goes_on_after_an_absent_object(
+def test_delete_many_continues_after_an_absent_object(
     client: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = ObstoreStore(client, prefix="t", abilities=Abilities())
@@ -73,9 +73,8 @@ def test_copy_too_large_for_the_server_is_streamed(
 FORK = """
 import os
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 
-store = open_store(Location.parse("memory://fork/t"))
+store = Location.parse("memory://fork/t").store
 store.put("a", b"")
 child = os.fork()
 if child == 0:
@@ -88,6 +87,6 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-def test_forked_child_is_told_instead_of_left_waiting() -> None:
+def test_forked_child_gets_an_error_instead_of_waiting() -> None:
     run = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "42"

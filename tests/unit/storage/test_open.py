@@ -10,21 +10,20 @@ from lancelake.clock import ManualClock
 from lancelake.errors import StorageUnavailableError
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
-from lancelake.storage.retry import RetryPolicy
+from lancelake.storage.options import RetryPolicy
+from lancelake.storage.session import Session
 
 NOWHERE = {"endpoint": "http://127.0.0.1:1", "skip_signature": "true", "allow_http": "true"}
 
 
 def test_path_is_served_from_disk(tmp_path: Path) -> None:
-    assert isinstance(open_store(Location.parse(tmp_path)), LocalStore)
+    assert isinstance(Location.parse(tmp_path).store, LocalStore)
 
 
 def test_policy_is_followed() -> None:
     clock = ManualClock()
-    store = open_store(
-        Location.parse("s3://b/t", NOWHERE), clock=clock, retry=RetryPolicy(max_retries=2)
-    )
+    session = Session(clock=clock, retry=RetryPolicy(max_retries=2))
+    store = Location.parse("s3://b/t", NOWHERE, session=session).store
     with pytest.raises(StorageUnavailableError):
         store.get("a")
     assert len(clock.slept) == 2
@@ -32,7 +31,8 @@ def test_policy_is_followed() -> None:
 
 def test_options_win_over_the_policy() -> None:
     clock = ManualClock()
-    location = Location.parse("s3://b/t", {**NOWHERE, "client_max_retries": "1"})
+    session = Session(clock=clock, retry=RetryPolicy(max_retries=2))
+    options = {**NOWHERE, "client_max_retries": "1"}
     with pytest.raises(StorageUnavailableError):
-        open_store(location, clock=clock, retry=RetryPolicy(max_retries=2)).get("a")
+        Location.parse("s3://b/t", options, session=session).store.get("a")
     assert len(clock.slept) == 1

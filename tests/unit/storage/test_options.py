@@ -7,6 +7,7 @@ import pytest
 from lancelake.errors import InvalidRequestError
 from lancelake.storage.options import (
     AZURE,
+    DEFAULT_RETRY,
     GCS,
     S3,
     ensure_known,
@@ -14,7 +15,6 @@ from lancelake.storage.options import (
     retry_policy,
     settings,
 )
-from lancelake.storage.retry import DEFAULT_RETRY
 
 
 @pytest.mark.parametrize(

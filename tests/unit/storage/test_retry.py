@@ -17,8 +17,7 @@ from lancelake.errors import (
     StorageUnavailableError,
 )
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
-from lancelake.storage.retry import RetryingStore, RetryPolicy
+from lancelake.storage.options import RetryingStore, RetryPolicy
 from lancelake.storage.store import ObjectInfo, ObjectStore
 
 POLICY = RetryPolicy(max_retries=3, timeout_s=60, first_delay_s=1, max_delay_s=3)
@@ -64,9 +63,11 @@ def down() -> StorageUnavailableError:
     return StorageUnavailableError("down")
 
 
-def test_call_succeeds_after_failures() -> None:
+def test_call_succeeds_after_failures(caplog: pytest.LogCaptureFixture) -> None:
     inner = Failing(down(), down(), down())
     assert retrying(inner, ManualClock()).get("a") == b"bytes"
+    warnings = [(record.name, vars(record)["reason"]) for record in caplog.records]
+    assert warnings == [("lancelake.storage", "down")] * 3
 
 
 def test_call_is_given_up_after_the_last_retry() -> None:
@@ -111,7 +112,7 @@ def test_create_is_tried_once() -> None:
     assert inner.calls == 1
 
 
-def test_broken_list_goes_on_without_repeating() -> None:
+def test_broken_list_continues_without_repeating() -> None:
     store = retrying(Failing(down(), down()), ManualClock())
     assert [info.path for info in store.list()] == ["a", "b", "c", "d"]
 
@@ -122,8 +123,8 @@ def test_broken_list_without_order_is_an_error() -> None:
         list(store.list())
 
 
-def test_stream_is_read_anew_on_a_retry() -> None:
-    memory = open_store(Location.parse("memory://retry/stream"))
+def test_stream_is_read_again_on_a_retry() -> None:
+    memory = Location.parse("memory://retry/stream").store
 
     class OnceBroken:
         failures = 1

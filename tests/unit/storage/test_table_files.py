@@ -50,7 +50,7 @@ def deletion_file(base_id: int | None = None) -> DeletionFile:
         (2, "s3://other/plain%20folder/x.lance"),
     ],
 )
-def test_data_file_lies_below_its_base(base_id: int | None, uri: str) -> None:
+def test_data_file_is_below_its_base(base_id: int | None, uri: str) -> None:
     assert FILES.data_file(data_file("x.lance", base_id)).uri == uri
 
 

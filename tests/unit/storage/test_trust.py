@@ -9,7 +9,7 @@ import pytest
 
 from lancelake.errors import InvalidRequestError, PlaceNotAllowedError
 from lancelake.storage.location import Location
-from lancelake.storage.trust import local_path, place_named_by
+from lancelake.storage.table_files import local_path, place_named_by
 
 OPTIONS = {"region": "x"}
 S3 = Location.parse("s3://bucket/t.lance", OPTIONS)

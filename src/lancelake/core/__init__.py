@@ -1,0 +1,1 @@
+"""The core object: a session, and the tables opened in it."""

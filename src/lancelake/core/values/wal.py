@@ -1,0 +1,30 @@
+"""Values of the MemWAL: regions, views and what they are asked for."""
+
+from typing import TYPE_CHECKING
+
+from lancelake.core.values import load_on_use
+
+if TYPE_CHECKING:
+    from lancelake.format.memwal import region_spec, wal_keys
+    from lancelake.format.memwal.region_manifest import Generation
+    from lancelake.format.memwal.region_spec import Bucketed, ByValue, RegionSpec, Unsharded
+    from lancelake.format.merged_generation import MergedGeneration
+    from lancelake.memwal.collect import DAY, Collected
+    from lancelake.memwal.merge import BackgroundMerger, MergedRegions
+    from lancelake.memwal.region import list_regions
+    from lancelake.memwal.search import ViewSearch, ensure_searchable, find_rows, pinned_search
+    from lancelake.memwal.setup import bucketed, by_value, recorded, writer_options
+    from lancelake.memwal.shape import TOMBSTONE, RowShape, live
+    from lancelake.memwal.status import RegionStatus, TailEntry, WalStatus
+    from lancelake.memwal.table_writer import TableWriter, Unit, region_of
+    from lancelake.memwal.view import (
+        Freshness,
+        MemWalView,
+        PinnedView,
+        RegionRows,
+        SeenKeys,
+        ViewRequest,
+    )
+    from lancelake.memwal.writer import RegionWriter
+else:
+    __getattr__ = load_on_use(__name__)
