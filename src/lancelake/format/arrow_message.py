@@ -37,7 +37,7 @@ def first_batch_size(data: bytes) -> tuple[int, int]:
         message = data[start + 8 : start + meta_bytes]
         body = data[start + meta_bytes : start + meta_bytes + body_bytes]
         return _batch_size(message, body)
-    except struct.error as error:
+    except (struct.error, IndexError) as error:
         raise ValueError("the file ends too early") from error
 
 
@@ -62,7 +62,7 @@ def stream_size(data: bytes) -> int:
             position = start + length + body
             if _is_batch(message):
                 size += _batch_size(message, data[start + length : position])[1]
-    except struct.error as error:
+    except (struct.error, IndexError) as error:
         raise ValueError("the stream ends too early") from error
     return size
 
@@ -87,10 +87,10 @@ def _batch_size(message: bytes, body: bytes) -> tuple[int, int]:
 
 
 def _buffers(data: bytes, header: int) -> list[tuple[int, int]]:
-    found = _member(data, header, _BUFFERS)
-    if found is None:
+    buffers = _member(data, header, _BUFFERS)
+    if buffers is None:
         return []
-    start = _pointed(data, found)
+    start = _pointed(data, buffers)
     (count,) = struct.unpack_from("<I", data, start)
     if count * _BUFFER.size > len(data):
         raise ValueError("a record batch with more buffers than bytes")

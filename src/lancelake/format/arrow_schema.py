@@ -15,12 +15,11 @@ from lancelake.errors import (
     InvalidRequestError,
     UnsupportedError,
 )
-from lancelake.format import extension_types, logical_types, primary_key
-from lancelake.format.column_path import join_path
+from lancelake.format import logical_types, primary_key
 from lancelake.format.extension_names import ARROW_JSON, BLOB_V2, EXTENSION_NAME, JSON
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import NO_PARENT, FieldId
-from lancelake.format.schema import DictionaryPage, Encoding, Field, Schema
+from lancelake.format.schema import DictionaryPage, Encoding, Field, Schema, join_path
 from lancelake.format.schema_codec import MAX_DEPTH
 
 FIELD_ID = "lance:field_id"
@@ -59,12 +58,12 @@ def storage_field(field: Field) -> pa.Field:
 def public_schema(schema: Schema) -> pa.Schema:
     """Return the schema users see, with those extension types that are registered."""
     plain = pa.schema([_shown(f) for f in schema.fields], dict(schema.metadata) or None)
-    return extension_types.resolved(plain)
+    return logical_types.resolved(plain)
 
 
 def public_field(field: Field) -> pa.Field:
     """Return the field users see, with those extension types that are registered."""
-    return extension_types.resolved(pa.schema([_shown(field)])).field(0)
+    return logical_types.resolved(pa.schema([_shown(field)])).field(0)
 
 
 def from_arrow(schema: pa.Schema, *, first_id: int = 0) -> Schema:
@@ -139,7 +138,7 @@ def _ensure_names(names: Sequence[str]) -> None:
 
 def _converted(field: pa.Field, path: tuple[str, ...]) -> Field:
     where = join_path(path)
-    dtype, raw = extension_types.opened(field)
+    dtype, raw = logical_types.opened(field)
     metadata = _with_text(raw, f"column {where}")
     field_id = _explicit_id(metadata.pop(FIELD_ID, None), where)
     logical_type = _logical_type(dtype, metadata, where)
@@ -195,7 +194,7 @@ def _members(dtype: pa.DataType) -> list[pa.Field]:
     if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
         return [dtype.value_field]
     if pa.types.is_fixed_size_list(dtype):
-        storage, _ = extension_types.opened(dtype.value_field)
+        storage, _ = logical_types.opened(dtype.value_field)
         return [dtype.value_field] if pa.types.is_struct(storage) else []
     return []
 

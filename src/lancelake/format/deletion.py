@@ -24,12 +24,12 @@ _FEW_ROWS = 1 << 10
 def decode(data: bytes, encoding: DeletionFileType, *, rows: int | None = None) -> BitMap:
     """Decode the deleted row offsets of a fragment with this many rows, if known."""
     if encoding is DeletionFileType.BITMAP:
-        found = decode_bitmap(data, what="deletion file")
+        rows_deleted = decode_bitmap(data, what="deletion file")
     else:
-        found = _decode_arrow(data, MAX_ROWS if rows is None else rows)
-    if found and rows is not None and found.max() >= rows:
-        raise _corrupt("deletion file", f"it names row {found.max()} of {rows}")
-    return found
+        rows_deleted = _decode_arrow(data, MAX_ROWS if rows is None else rows)
+    if rows_deleted and rows is not None and rows_deleted.max() >= rows:
+        raise _corrupt("deletion file", f"it names row {rows_deleted.max()} of {rows}")
+    return rows_deleted
 
 
 def encode(rows: BitMap, encoding: DeletionFileType) -> bytes:

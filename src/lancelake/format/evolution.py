@@ -1,4 +1,4 @@
-"""Schema evolution: adding, dropping, altering and reordering columns."""
+"""Changes of a schema: added, removed, renamed, retyped and nested fields."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from lancelake.errors import (
     InvalidRequestError,
     SchemaMismatchError,
     UnsupportedError,
+    suggestion,
 )
 from lancelake.format.arrow_schema import RESERVED_NAMES
-from lancelake.format.column_path import join_path, quote_segment, split_path
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import NO_PARENT, FieldId
-from lancelake.format.schema import Field, Schema, follow
-from lancelake.suggest import suggestion
+from lancelake.format.schema import Field, Schema, follow, join_path, quote_segment, split_path
 
 _KEY_AND_VALUE = 2
 _TAKES_MEMBERS = (FileVersion.V2_2, FileVersion.V2_3)
@@ -94,11 +93,11 @@ def alter(schema: Schema, alterations: Sequence[Alteration], *, first_id: int) -
     _ensure_names(fields)
     retyped = {i for i, change in by_id.items() if change.retyped is not None}
     pairs = [_changed(*pair, retyped) for pair in zip(schema.fields, fields, strict=True)]
-    kept = [pair for pair in pairs if pair is not None]
+    remaining = [pair for pair in pairs if pair is not None]
     return Altered(
         schema=replace(schema, fields=fields),
-        before=replace(schema, fields=tuple(before for before, _ in kept)),
-        after=replace(schema, fields=tuple(after for _, after in kept)),
+        before=replace(schema, fields=tuple(before for before, _ in remaining)),
+        after=replace(schema, fields=tuple(after for _, after in remaining)),
     )
 
 
@@ -128,13 +127,13 @@ def forbids_more_nulls(before: Schema, after: Schema) -> bool:
     Fields below a new nullable column are ignored: old rows are null. A non-nullable struct with a
     new field counts, as in official releases.
     """
-    known = before.by_id()
+    by_id = before.by_id()
 
     def forbids(field: Field) -> bool:
-        old = known.get(field.id)
+        old = by_id.get(field.id)
         if old is None:
             return not field.nullable
-        is_wider = any(node.id not in known for node in field.walk())
+        is_wider = any(node.id not in by_id for node in field.walk())
         if not field.nullable and (old.nullable or is_wider):
             return True
         return any(map(forbids, field.children))
@@ -150,18 +149,18 @@ class _Merge:
     fresh: Iterator[int]
 
     def level(
-        self, known: tuple[Field, ...], new: tuple[Field, ...], path: tuple[Field, ...]
+        self, previous: tuple[Field, ...], new: tuple[Field, ...], path: tuple[Field, ...]
     ) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
         """Return all fields of a level, and those that are new or have new fields below."""
-        fields = {field.name: field for field in known}
+        fields = {field.name: field for field in previous}
         added: list[Field] = []
         parent_id = path[-1].id if path else NO_PARENT
         for field in new:
             old = fields.get(field.name)
             if old is None:
-                made = numbered(field, parent_id, self.fresh)
-                fields[field.name] = made
-                added.append(made)
+                copy = numbered(field, parent_id, self.fresh)
+                fields[field.name] = copy
+                added.append(copy)
             else:
                 whole, part = self._below(old, field, path)
                 fields[field.name] = whole
@@ -222,7 +221,7 @@ def _may_get_members(field: Field) -> bool:
 
 
 def _without(fields: tuple[Field, ...], gone: set[FieldId]) -> tuple[Field, ...]:
-    kept: list[Field] = []
+    remaining: list[Field] = []
     for field in fields:
         if field.id in gone:
             continue
@@ -235,8 +234,8 @@ def _without(fields: tuple[Field, ...], gone: set[FieldId]) -> tuple[Field, ...]
                 raise InvalidRequestError(
                     f"column {field.name} is a map, which needs both key and value"
                 )
-        kept.append(field if children == field.children else field.with_children(children))
-    return tuple(kept)
+        remaining.append(field if children == field.children else field.with_children(children))
+    return tuple(remaining)
 
 
 def _joined(first: Alteration | None, second: Alteration) -> Alteration:
@@ -275,16 +274,16 @@ def _changed(before: Field, after: Field, retyped: set[FieldId]) -> tuple[Field,
         _changed(old, new, retyped)
         for old, new in zip(before.children, after.children, strict=True)
     ]
-    kept = [pair for pair in below if pair is not None]
-    if not kept:
+    remaining = [pair for pair in below if pair is not None]
+    if not remaining:
         return None
     if before.owns_column:
         where = quote_segment(before.name)
         msg = f"column {where} is packed, so the types of its fields cannot change"
         raise UnsupportedError(msg, column=where, action="Add a column with the other type.")
     return (
-        before.with_children(tuple(old for old, _ in kept)),
-        after.with_children(tuple(new for _, new in kept)),
+        before.with_children(tuple(old for old, _ in remaining)),
+        after.with_children(tuple(new for _, new in remaining)),
     )
 
 
@@ -310,3 +309,92 @@ def _ensure_unique(fields: tuple[Field, ...], path: tuple[Field, ...]) -> None:
 
 def _shown(path: tuple[Field, ...]) -> str:
     return join_path(field.name for field in path)
+
+
+_MAP = "map"
+
+Trail = tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """Columns to rewrite, before and after, and what can be added in place.
+
+    `schema` is the table's schema with the rewritten columns.
+    """
+
+    schema: Schema
+    before: Schema
+    after: Schema
+    in_place: Schema
+
+
+def grow(schema: Schema, new: Schema, *, first_id: int, version: FileVersion) -> Growth:
+    """Add columns and fields; a column whose files cannot get fields in place is rewritten."""
+    by_name = {field.name: field for field in schema.fields}
+    fresh = itertools.count(first_id)
+    before: list[Field] = []
+    after: list[Field] = []
+    in_place: list[Field] = []
+    for field in new.fields:
+        old = by_name.get(field.name)
+        if old is None or takes_members_in_place(old, field, version):
+            in_place.append(field)
+            continue
+        merged = numbered(_merged(old, field, ()), old.parent_id, fresh)
+        before.append(old)
+        after.append(merged)
+        by_name[field.name] = merged
+    return Growth(
+        schema=replace(schema, fields=tuple(by_name[field.name] for field in schema.fields)),
+        before=replace(schema, fields=tuple(before)),
+        after=replace(schema, fields=tuple(after)),
+        in_place=replace(new, fields=tuple(in_place)),
+    )
+
+
+def missing_members(table: Schema, data: Schema) -> Schema:
+    """Reduce the fields of data to those that the columns of a table do not have."""
+    by_name = {field.name: field for field in table.fields}
+    pairs = ((by_name.get(field.name), field) for field in data.fields)
+    return replace(data, fields=tuple(_missing(pairs)))
+
+
+def _missing(pairs: Iterator[tuple[Field | None, Field]]) -> Iterator[Field]:
+    for old, new in pairs:
+        if old is None or old.owns_column or old.logical_type != new.logical_type:
+            continue
+        if old.logical_type == _MAP:
+            yield from _missing_in_map(old, new)
+            continue
+        own = {child.name: child for child in old.children}
+        # The names of list items differ between writers.
+        is_single = len(old.children) == len(new.children) == 1 and old.logical_type != "struct"
+        matched = [old.children[0] if is_single else own.get(c.name) for c in new.children]
+        added = [c for c, match in zip(new.children, matched, strict=True) if match is None]
+        below = list(_missing(iter(zip(matched, new.children, strict=True))))
+        if added or below:
+            yield old.with_children((*below, *(replace(c, nullable=True) for c in added)))
+
+
+def _missing_in_map(old: Field, new: Field) -> Iterator[Field]:
+    """Reduce the values of a map; the key stays, since a map has both."""
+    (entries,), (others,) = old.children, new.children
+    key, value = entries.children
+    for below in _missing(iter([(value, others.children[1])])):
+        yield old.with_children((entries.with_children((key, below)),))
+
+
+def _merged(old: Field, new: Field, path: Trail) -> Field:
+    """Return a field with the children of both, the new ones at the end."""
+    trail = (*path, old)
+    where = ensure_same_type(old, new, path)
+    if not old.children or old.owns_column:
+        raise InvalidRequestError(f"Column {where} already exists in the dataset", column=where)
+    children = {child.name: child for child in old.children}
+    # The first field of the entries of a map is the key, which stays.
+    is_entries = bool(path) and path[-1].logical_type == _MAP
+    for child in new.children[1:] if is_entries else new.children:
+        match = children.get(child.name)
+        children[child.name] = child if match is None else _merged(match, child, trail)
+    return old.with_children(tuple(children.values()))

@@ -1,4 +1,4 @@
-"""Names of Arrow extension types, and the keys of field metadata that state them."""
+"""Names of extension types, for modules that work without Arrow."""
 
 from __future__ import annotations
 

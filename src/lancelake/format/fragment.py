@@ -1,16 +1,20 @@
-"""Fragments and their data files and deletion files."""
+"""Fragment of a table and its files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+
+from google.protobuf.message import DecodeError
 
 from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
+from lancelake.format.frozen import restore_unknown, unknown_bytes
 from lancelake.format.ids import MAX_FRAGMENT_ID, MAX_ROWS, BaseId, FieldId, FragmentId
-from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto import table_pb2
+from lancelake.proto.transaction_pb2 import Transaction
 
 
 class DeletionFileType(Enum):
@@ -212,3 +216,23 @@ def _put_sequence(message: table_pb2.DataFragment, suffix: str, value: Sequenced
     elif isinstance(value, ExternalFile):
         target = getattr(message, f"external_{suffix}")
         target.path, target.offset, target.size = value.path, value.offset, value.size
+
+
+_FORMAT = b"\x01"
+
+
+def to_bytes(fragments: Iterable[Fragment]) -> bytes:
+    """Encode fragments; the first byte is the format."""
+    message = Transaction.Append(fragments=[encode(f) for f in fragments])
+    return _FORMAT + message.SerializeToString()
+
+
+def from_bytes(data: bytes) -> tuple[Fragment, ...]:
+    """Decode the output of `to_bytes`."""
+    if data[:1] != _FORMAT:
+        raise CorruptTableError("fragments of a worker have an unknown format")
+    try:
+        message = Transaction.Append.FromString(data[1:])
+    except DecodeError as error:
+        raise CorruptTableError("fragments of a worker cannot be decoded") from error
+    return tuple(decode(f) for f in message.fragments)

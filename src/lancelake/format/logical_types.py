@@ -1,13 +1,20 @@
-"""Conversion between logical type strings of the format and Arrow types."""
+"""Types of Arrow as Lance names them, extension types and blob descriptors included."""
 
 from __future__ import annotations
 
+import ctypes
+import struct
 from collections.abc import Sequence
+from dataclasses import replace
+from enum import IntEnum
 
 import pyarrow as pa
 
 from lancelake.errors import CorruptTableError, LanceTableError, UnsupportedError
 from lancelake.format.extension_names import BFLOAT16, EXTENSION_METADATA, EXTENSION_NAME
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import FieldId
+from lancelake.format.schema import BLOB_KEY, Field, Schema
 
 _BFLOAT16_STORAGE = pa.binary(2)
 
@@ -189,3 +196,144 @@ def _is_bfloat16(item: pa.Field) -> bool:
     if isinstance(item.type, pa.BaseExtensionType):
         return bool(item.type.extension_name == BFLOAT16)
     return (item.metadata or {}).get(EXTENSION_NAME.encode()) == BFLOAT16.encode()
+
+
+_LENGTH = struct.Struct("=i")
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype = ctypes.c_void_p
+_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+class _ArrowSchema(ctypes.Structure):
+    """The head of `struct ArrowSchema` of the Arrow C data interface."""
+
+    _fields_ = (
+        ("format", ctypes.c_char_p),
+        ("name", ctypes.c_char_p),
+        ("metadata", ctypes.c_void_p),
+    )
+
+
+class _Exported:
+    """A schema in its C form only, so that pyarrow imports it again."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+
+    def __arrow_c_schema__(self) -> object:
+        return self._schema.__arrow_c_schema__()
+
+
+def opened(field: pa.Field) -> tuple[pa.DataType, dict[bytes, bytes]]:
+    """Return the storage type, and the metadata with the extension's name and parameters in it."""
+    if not isinstance(field.type, pa.BaseExtensionType):
+        return field.type, dict(field.metadata or {})
+    # pyarrow exposes the parameters of its built-in types in the C data interface only.
+    capsule = field.__arrow_c_schema__()
+    address = _capsule_pointer(capsule, b"arrow_schema")
+    metadata = _ArrowSchema.from_address(address).metadata
+    return field.type.storage_type, _read_metadata(metadata) if metadata else {}
+
+
+def resolved(schema: pa.Schema) -> pa.Schema:
+    """Replace storage types by the registered extension types that their metadata names."""
+    try:
+        return pa.schema(_Exported(schema))
+    except Exception as error:  # the code of a registered type may raise anything
+        msg = f"an extension type of the schema cannot be built: {error}"
+        raise CorruptTableError(msg) from error
+
+
+def _read_metadata(address: int) -> dict[bytes, bytes]:
+    """Decode length-prefixed pairs after their count."""
+    position = address
+
+    def number() -> int:
+        nonlocal position
+        (value,) = _LENGTH.unpack(ctypes.string_at(position, _LENGTH.size))
+        position += _LENGTH.size
+        return int(value)
+
+    def part() -> bytes:
+        nonlocal position
+        size = number()
+        value = ctypes.string_at(position, size)
+        position += size
+        return value
+
+    return {part(): part() for _ in range(number())}
+
+
+_ID_BITS = 32
+_NO_ID = FieldId(-1)
+_V1 = (("position", "uint64"), ("size", "uint64"))
+_V2 = (
+    ("kind", "uint8"),
+    ("position", "uint64"),
+    ("size", "uint64"),
+    ("blob_id", "uint32"),
+    ("blob_uri", "string"),
+)
+
+
+class BlobKind(IntEnum):
+    """Kinds of storage for a value of blob encoding v2."""
+
+    INLINE = 0
+    PACKED = 1
+    DEDICATED = 2
+    EXTERNAL = 3
+
+
+def side_file(data_file: str, blob_id: int) -> str:
+    """Path of the file for blobs that are stored outside of the data file."""
+    name = f"{blob_id:0{_ID_BITS}b}"[::-1] + ".blob"
+    return f"{data_file.removesuffix('.lance')}/{name}"
+
+
+def has_blobs(field: Field) -> bool:
+    """Whether a field is a blob or has one below it."""
+    return any(node.is_blob_v1 or node.is_blob_v2 for node in field.walk())
+
+
+def described(field: Field) -> Field:
+    """Return the field with every blob in it replaced by its descriptor."""
+    if field.is_blob_v1:
+        return replace(field, logical_type="struct", children=_members(_V1, nullable=True))
+    if field.is_blob_v2:
+        dropped = (EXTENSION_NAME, EXTENSION_METADATA)
+        metadata = {k: v for k, v in field.metadata.items() if k not in dropped}
+        metadata |= {BLOB_KEY: b"true", "lance-encoding:packed": b"true"}
+        children = _members(_V2, nullable=False)
+        return replace(field, metadata=FrozenMap(metadata), children=children)
+    if not has_blobs(field):
+        return field
+    return field.with_children(tuple(described(child) for child in field.children))
+
+
+def described_schema(schema: Schema) -> Schema:
+    """Return the schema with every blob replaced by its descriptor."""
+    return replace(schema, fields=tuple(described(field) for field in schema.fields))
+
+
+def valued(field: Field) -> Field:
+    """Return the field with every blob in it replaced by its bytes."""
+    if field.is_blob_v1:
+        return field
+    if field.is_blob_v2:
+        dropped = (EXTENSION_NAME, EXTENSION_METADATA)
+        metadata = {k: v for k, v in field.metadata.items() if k not in dropped}
+        return replace(
+            field, logical_type="large_binary", metadata=FrozenMap(metadata), children=()
+        )
+    if not has_blobs(field):
+        return field
+    return field.with_children(tuple(valued(child) for child in field.children))
+
+
+def _members(members: tuple[tuple[str, str], ...], *, nullable: bool) -> tuple[Field, ...]:
+    return tuple(
+        Field(name=name, id=_NO_ID, logical_type=logical_type, nullable=nullable)
+        for name, logical_type in members
+    )

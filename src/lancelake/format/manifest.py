@@ -1,4 +1,4 @@
-"""Manifest: the content of one version of a table."""
+"""Manifest of a version, and its feature flags."""
 
 from __future__ import annotations
 
@@ -6,15 +6,76 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import IntFlag
 
 from lancelake.clock import utc_from_ns
+from lancelake.errors import UnsupportedError
 from lancelake.format.bases import BasePath
 from lancelake.format.file_version import FileVersion
-from lancelake.format.flags import FeatureFlags
 from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import BaseId, Version
 from lancelake.format.schema import Schema
+
+
+class FeatureFlags(IntFlag):
+    """Bits of the reader and writer flag words."""
+
+    DELETION_FILES = 1
+    STABLE_ROW_IDS = 2
+    V2_FILES = 4
+    TABLE_CONFIG = 8
+    BASE_PATHS = 16
+    NO_TRANSACTION_FILES = 32
+    OVERLAY_FILES = 64
+    COVERING_INDICES = 128
+    MIXED_FILE_VERSIONS = 256
+    TAGGED_FRAGMENT_REUSE = 1024
+
+
+_KNOWN_TO_4_0 = (
+    FeatureFlags.DELETION_FILES
+    | FeatureFlags.STABLE_ROW_IDS
+    | FeatureFlags.V2_FILES
+    | FeatureFlags.TABLE_CONFIG
+    | FeatureFlags.BASE_PATHS
+    | FeatureFlags.NO_TRANSACTION_FILES
+)
+
+# Covering columns and tagged fragment reuse only affect the content of indices, not rows.
+READABLE = (
+    _KNOWN_TO_4_0
+    | FeatureFlags.COVERING_INDICES
+    | FeatureFlags.MIXED_FILE_VERSIONS
+    | FeatureFlags.TAGGED_FRAGMENT_REUSE
+)
+WRITABLE = _KNOWN_TO_4_0
+
+
+def unknown_reader_flags(flags: int) -> int:
+    """Unsupported flags for reading."""
+    return flags & ~int(READABLE)
+
+
+def unknown_writer_flags(flags: int) -> int:
+    """Unsupported flags for writing."""
+    return flags & ~int(WRITABLE)
+
+
+def ensure_readable(flags: int) -> None:
+    """Raise when a reader of this release would misread the table."""
+    if unknown := unknown_reader_flags(flags):
+        msg = f"the table needs reader features that are not supported (flags {unknown:#x})"
+        raise UnsupportedError(msg, flags=unknown, action="Upgrade lancelake.")
+
+
+def ensure_writable(flags: int) -> None:
+    """Raise when a writer of this release would damage the table."""
+    if unknown := unknown_writer_flags(flags):
+        msg = f"the table needs writer features that are not supported (flags {unknown:#x})"
+        action = "Upgrade lancelake, or only read the table."
+        raise UnsupportedError(msg, flags=unknown, action=action)
+
 
 # The flag words are plain numbers, which are combined faster than flags.
 _STABLE_ROW_IDS = int(FeatureFlags.STABLE_ROW_IDS)
@@ -34,8 +95,8 @@ class WriterVersion:
     @property
     def release(self) -> tuple[int, ...]:
         """Numbers of the release, such as (14, 0, 2); empty if the version has another form."""
-        found = _RELEASE.match(self.version)
-        return () if found is None else tuple(map(int, found[0].split(".")))
+        match = _RELEASE.match(self.version)
+        return () if match is None else tuple(map(int, match[0].split(".")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from google.protobuf.message import Message
 
 from lancelake.errors import CorruptTableError
-from lancelake.format import bases, file_version, flags, fragment, schema_codec
+from lancelake.format import bases, file_version, fragment, schema_codec
+from lancelake.format import manifest as flags
 from lancelake.format.file_version import FileVersion
-from lancelake.format.flags import FeatureFlags
 from lancelake.format.fragment_list import FragmentList
-from lancelake.format.frozen import FrozenMap
+from lancelake.format.frozen import FrozenMap, parse, restore_unknown, unknown_bytes
 from lancelake.format.ids import MAX_FRAGMENT_ID, Version
-from lancelake.format.manifest import Manifest, WriterVersion
+from lancelake.format.manifest import FeatureFlags, Manifest, WriterVersion
 from lancelake.format.schema import Schema
-from lancelake.format.unknown import parse, restore_unknown, unknown_bytes
 from lancelake.proto import file_pb2, table_pb2
 
 MAGIC = b"LANC"
@@ -28,6 +27,9 @@ _NANOS = 1_000_000_000
 _MIN_SECONDS = -62_135_596_800
 _MAX_SECONDS = 253_402_300_799
 _SCHEMAS = 64
+# Versions that are opened again and again are mostly small ones.
+_MANIFESTS = 16
+_MOST_CACHED_BYTES = 16 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,16 @@ class ManifestFile:
 
 
 def decode(data: bytes) -> ManifestFile:
-    """Read a manifest file."""
+    """Read a manifest file; a small one that was read before gives the same object."""
+    return _decode(data) if len(data) > _MOST_CACHED_BYTES else _decoded(data)
+
+
+@functools.lru_cache(maxsize=_MANIFESTS)
+def _decoded(data: bytes) -> ManifestFile:
+    return _decode(data)
+
+
+def _decode(data: bytes) -> ManifestFile:
     message = table_pb2.Manifest()
     body = manifest_bytes(data)
     parse(message, body, what="manifest")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from lancelake.errors import CorruptTableError
 from lancelake.format.frozen import FrozenMap
@@ -12,6 +14,7 @@ from lancelake.format.ids import Version
 
 _EMPTY: FrozenMap[str, str] = FrozenMap()
 _MAX_DOCUMENT = 1 << 20
+_LEAP_SECOND = re.compile(r"(:\d\d):60")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +122,19 @@ def encode_branch(branch: Branch) -> bytes:
     return _render(body, branch.extra)
 
 
+def tag_time(text: str) -> datetime:
+    """Return a time of a tag document (RFC 3339, with any offset) in UTC, to the microsecond."""
+    try:
+        # A leap second is the second before it, as for official releases.
+        moment = datetime.fromisoformat(_LEAP_SECOND.sub(r"\1:59", text.upper()))
+        if moment.tzinfo is None:
+            raise ValueError("it has no offset")
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        msg = f"a tag document has the time {text!r}, which is not RFC 3339"
+        raise CorruptTableError(msg, action="Delete the tag and create it again.") from error
+
+
 def _document(data: bytes, kind: str) -> dict[str, object]:
     try:
         if len(data) > _MAX_DOCUMENT:
@@ -179,9 +195,9 @@ def _text(value: object) -> str:
     return value
 
 
-def _extra(body: Mapping[str, object], known: set[str]) -> FrozenMap[str, str]:
+def _extra(body: Mapping[str, object], names: set[str]) -> FrozenMap[str, str]:
     """Keep keys of newer writers, as JSON text."""
-    return FrozenMap({k: json.dumps(v) for k, v in body.items() if k not in known})
+    return FrozenMap({k: json.dumps(v) for k, v in body.items() if k not in names})
 
 
 def _render(body: dict[str, object], extra: FrozenMap[str, str]) -> bytes:

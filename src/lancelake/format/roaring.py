@@ -1,12 +1,16 @@
-"""Portable Roaring bitmaps: creation from arrays, and validation of their bytes."""
+"""Roaring bitmaps of 32 and 64 bits in Lance's encoding."""
 
 from __future__ import annotations
 
+import struct
 from array import array
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
+
+from lancelake.errors import CorruptTableError
 
 _RUN_COOKIE = 0x303B
 _PLAIN_COOKIE = 0x303A
@@ -155,3 +159,33 @@ def _slice(view: memoryview, start: int, size: int) -> memoryview:
     if start + size > len(view):
         raise ValueError("it ends too early")
     return view[start : start + size]
+
+
+_COUNT = struct.Struct("<Q")
+_HIGH = struct.Struct("<I")
+
+
+def encode(parts: Mapping[int, BitMap]) -> bytes:
+    """Write the low words of each high word; empty bitmaps are omitted."""
+    present = sorted((high, part) for high, part in parts.items() if part)
+    entries = [_HIGH.pack(high) + bytes(part.serialize()) for high, part in present]
+    return _COUNT.pack(len(entries)) + b"".join(entries)
+
+
+def decode(data: bytes, *, what: str) -> dict[int, BitMap]:
+    """Decode the low words of each high word; raise for damaged bytes."""
+    view = memoryview(data)
+    parts: dict[int, BitMap] = {}
+    try:
+        (count,) = _COUNT.unpack_from(view)
+        at = _COUNT.size
+        for _ in range(count):
+            (high,) = _HIGH.unpack_from(view, at)
+            start = at + _HIGH.size
+            at = end_of(view, start)
+            parts[high] = BitMap.deserialize(bytes(view[start:at]))
+    except (struct.error, ValueError, OverflowError, MemoryError) as error:
+        raise CorruptTableError(f"{what} cannot be decoded: {error}") from error
+    if at != len(view) or len(parts) != count:
+        raise CorruptTableError(f"{what} cannot be decoded: {len(view) - at} bytes too many")
+    return parts

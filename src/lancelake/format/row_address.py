@@ -1,16 +1,18 @@
-"""Row addresses: 64-bit numbers with the fragment in the upper half, the offset in the lower."""
+"""Row addresses, and sets of them."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
+from lancelake.errors import InvalidRequestError
 from lancelake.format import roaring
 from lancelake.format.ids import MAX_ROWS, OFFSET_BITS, FragmentId
-from lancelake.format.rowids.segment import U64Array
+from lancelake.format.rowids import U64Array
 
 # From so many addresses on, marking rows can be faster than sorting: if not too few are marked.
 _MANY = 1 << 18
@@ -77,9 +79,9 @@ def _divided(
     if fragments[0] == fragments[-1]:
         return {FragmentId(int(fragments[0])): roaring.of(in_order(offsets))}
     starts = np.flatnonzero(fragments[1:] != fragments[:-1]) + 1
-    found = fragments[np.concatenate([[0], starts])].tolist()
+    numbers = fragments[np.concatenate([[0], starts])].tolist()
     parts = np.split(offsets, starts)
-    return {FragmentId(i): roaring.of(in_order(p)) for i, p in zip(found, parts, strict=True)}
+    return {FragmentId(i): roaring.of(in_order(p)) for i, p in zip(numbers, parts, strict=True)}
 
 
 def _marked(
@@ -104,3 +106,34 @@ def ascending(rows: Mapping[FragmentId, BitMap] | Mapping[int, BitMap]) -> U64Ar
         for i, offsets in sorted(rows.items())
     ]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
+
+
+_WORD = struct.Struct("<I")
+
+
+def encode(parts: Mapping[FragmentId, BitMap]) -> bytes:
+    """Write the offsets of each fragment; fragments without rows are omitted."""
+    entries = [(i, bytes(part.serialize())) for i, part in sorted(parts.items()) if part]
+    body = b"".join(_WORD.pack(i) + _WORD.pack(len(data)) + data for i, data in entries)
+    return _WORD.pack(len(entries)) + body
+
+
+def decode(data: bytes) -> dict[FragmentId, BitMap]:
+    """Decode the offsets of each fragment; an entry of length 0 stands for all rows."""
+    parts: dict[FragmentId, BitMap] = {}
+    try:
+        (count,) = _WORD.unpack_from(data)
+        at = _WORD.size
+        for _ in range(count):
+            (fragment,) = _WORD.unpack_from(data, at)
+            (length,) = _WORD.unpack_from(data, at + _WORD.size)
+            start = at + 2 * _WORD.size
+            at = start + length
+            if at > len(data):
+                raise ValueError("it ends early")
+            whole = BitMap(range(MAX_ROWS)) if not length else BitMap.deserialize(data[start:at])
+            parts[FragmentId(fragment)] = whole
+    except (struct.error, ValueError, OverflowError, TypeError) as error:
+        problem = f"Invalid row address mask: {error}"
+        raise InvalidRequestError(problem, action="Use serialize_row_addrs.") from error
+    return parts

@@ -1,17 +1,102 @@
-"""Schema of a table: fields with ids, and lookup by id or path."""
+"""Schema of a table: fields with ids, and paths to them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from lancelake.errors import InvalidRequestError
-from lancelake.format.column_path import join_path, split_path
+from lancelake.errors import InvalidRequestError, suggestion
 from lancelake.format.extension_names import BLOB_V2, EXTENSION_NAME
 from lancelake.format.frozen import EMPTY_MAP, FrozenMap
 from lancelake.format.ids import NO_PARENT, FieldId
-from lancelake.suggest import suggestion
+
+
+def split_path(path: str) -> tuple[str, ...]:
+    """Split a path at its dots; a segment in backticks may have dots and doubled backticks."""
+    segments: list[str] = []
+    rest = path
+    while True:
+        if rest.startswith("`"):
+            end = _closing_backtick(path, rest)
+            segments.append(rest[1:end].replace("``", "`"))
+            rest = rest[end + 1 :]
+            if not rest:
+                return tuple(segments)
+            if not rest.startswith("."):
+                raise _bad_path(path)
+            rest = rest[1:]
+        else:
+            segment, dot, rest = rest.partition(".")
+            segments.append(segment)
+            if not dot:
+                return tuple(segments)
+
+
+def quote_segment(name: str) -> str:
+    """Quote a segment of a path if it needs quotes."""
+    return quoted_name(name) if "." in name or "`" in name else name
+
+
+def join_path(names: Iterable[str]) -> str:
+    """Return the path that `split_path` splits into these names."""
+    return ".".join(map(quote_segment, names))
+
+
+def quoted_name(name: str) -> str:
+    """Return a name in backticks, as Lance SQL, Spark SQL and the codec accept it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quoted_path(names: Iterable[str]) -> str:
+    """Return a path with every name in backticks; unlike `join_path`, even of empty names."""
+    return ".".join(map(quoted_name, names))
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """Split a list of paths at its commas; empty ones are left out."""
+    return tuple(part for part in comma_parts(text) if part)
+
+
+def join_list(paths: Iterable[Iterable[str]]) -> str:
+    """Return the list that `split_list` splits into these paths."""
+    return ", ".join(".".join(map(_listed_segment, path)) for path in paths)
+
+
+def comma_parts(text: str) -> tuple[str, ...]:
+    """Split a text at its commas, except those in backticks; parts may be empty."""
+    parts: list[str] = [""]
+    is_quoted = False
+    for character in text:
+        if character == "`":
+            is_quoted = not is_quoted
+        if character == "," and not is_quoted:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return tuple(part.strip() for part in parts)
+
+
+def _listed_segment(name: str) -> str:
+    is_plain = name == name.strip() and "," not in name
+    return quote_segment(name) if is_plain else quoted_name(name)
+
+
+def _closing_backtick(path: str, rest: str) -> int:
+    position = 1
+    while position < len(rest):
+        if rest[position] != "`":
+            position += 1
+        elif rest[position : position + 2] == "``":
+            position += 2
+        else:
+            return position
+    raise _bad_path(path)
+
+
+def _bad_path(path: str) -> InvalidRequestError:
+    return InvalidRequestError(f"column path {path!r} has unbalanced backticks", column=path)
+
 
 BLOB_KEY = "lance-encoding:blob"
 _PACKED_KEYS = ("packed", "lance-encoding:packed")
@@ -126,10 +211,10 @@ class Schema:
 
     def by_id(self) -> dict[FieldId, Field]:
         """Return the nodes by id; of two with the same id, the first."""
-        found: dict[FieldId, Field] = {}
+        by_id: dict[FieldId, Field] = {}
         for node in self.walk():
-            found.setdefault(node.id, node)
-        return found
+            by_id.setdefault(node.id, node)
+        return by_id
 
     def find(self, path: str) -> tuple[Field, ...] | None:
         """Return the nodes from the top to the one at `path`, or None."""
@@ -137,18 +222,19 @@ class Schema:
 
     def resolve(self, path: str) -> tuple[Field, ...]:
         """Like `find`, but raise for an unknown path."""
-        found = self.find(path)
-        if found is None:
+        field = self.find(path)
+        if field is None:
             raise self._unknown_column(path)
-        return found
+        return field
 
     def path_of(self, field_id: int) -> str | None:
         """Return the quoted path to the node of this id."""
-        for top in self.fields:
-            trail = _trail(top, field_id)
-            if trail:
-                return join_path(node.name for node in trail)
-        return None
+        return join_path(node.name for node in self.trail_of(field_id)) or None
+
+    def trail_of(self, field_id: int) -> tuple[Field, ...]:
+        """Return the nodes from the top to the one of this id; none if there is none."""
+        trails = (_trail(top, field_id) for top in self.fields)
+        return next((trail for trail in trails if trail), ())
 
     def select(self, names: tuple[str, ...]) -> Schema:
         """Return the schema of these top-level columns, in this order."""
@@ -165,10 +251,10 @@ class Schema:
         return tuple(sorted(keys, key=order))
 
     def _top(self, name: str) -> Field:
-        found = _named(self.fields, name, exact=True)
-        if found is None:
+        field = _named(self.fields, name, exact=True)
+        if field is None:
             raise self._unknown_column(name)
-        return found
+        return field
 
     def _unknown_column(self, path: str) -> InvalidRequestError:
         advice = suggestion(path, self.names, "columns")

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format.extension_names import EXTENSION_NAME
-from lancelake.format.frozen import EMPTY_MAP, FrozenMap
+from lancelake.format.frozen import EMPTY_MAP, FrozenMap, restore_unknown, unknown_bytes
 from lancelake.format.ids import NO_PARENT, FieldId
 from lancelake.format.schema import DictionaryPage, Encoding, Field, Schema
-from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto import file_pb2
 
 MAX_DEPTH = 64

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lancelake.format import operations
-from lancelake.format.frozen import FrozenMap
+from lancelake.format.frozen import FrozenMap, parse, restore_unknown, unknown_bytes
 from lancelake.format.ids import Version
 from lancelake.format.operations import Operation, UnknownOperation
-from lancelake.format.unknown import parse, restore_unknown, unknown_bytes
 from lancelake.proto import transaction_pb2
 
 COMMIT_MESSAGE = "__lance_commit_message"

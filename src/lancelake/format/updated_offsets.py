@@ -9,8 +9,8 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lancelake.errors import CorruptTableError
+from lancelake.format.frozen import parse
 from lancelake.format.ids import FragmentId
-from lancelake.format.unknown import parse
 
 _OFFSET_BITMAPS = 10
 _VARINT = 0
@@ -21,12 +21,12 @@ _WHAT = "updated offsets of an update"
 
 def decode(unknown: bytes) -> dict[FragmentId, bytes]:
     """Read portable Roaring bitmaps of row offsets by fragment from an Update's unknown fields."""
-    found: dict[FragmentId, bytes] = {}
+    offsets: dict[FragmentId, bytes] = {}
     for number, data in _fields(unknown):
         if number == _OFFSET_BITMAPS:
             key, bitmap = _entry(data)
-            found[FragmentId(key)] = bitmap
-    return found
+            offsets[FragmentId(key)] = bitmap
+    return offsets
 
 
 def encode(offsets: Mapping[FragmentId, bytes]) -> bytes:

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from lancelake.errors import CorruptTableError
 from lancelake.format import manifest_codec
-from lancelake.format.unknown import parse
+from lancelake.format.frozen import parse
 from lancelake.proto import columns_pb2, table_pb2, transaction_pb2
 
 _NANOS = 1_000_000_000
@@ -72,11 +72,11 @@ def index_ids(section: bytes) -> tuple[str, ...]:
     """Return the ids of all index segments in a section."""
     message = columns_pb2.IndexIds()
     parse(message, section, what="index section")
-    found = message.indices.uuid.uuid
-    for each in found:
+    uuids = message.indices.uuid.uuid
+    for each in uuids:
         if len(each) != _UUID_BYTES:
             raise CorruptTableError(f"an index has a uuid of {len(each)} bytes")
-    return tuple(str(uuid.UUID(bytes=each)) for each in found)
+    return tuple(str(uuid.UUID(bytes=each)) for each in uuids)
 
 
 def files_of_fragment(encoded: bytes) -> tuple[list[str], list[str]]:

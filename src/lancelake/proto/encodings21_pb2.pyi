@@ -2,8 +2,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Iterable as _Iterable, Mapping as _Mapping
-from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -37,14 +36,20 @@ class PageLayout(_message.Message):
     def __init__(self, mini_block_layout: _Optional[_Union[MiniBlockLayout, _Mapping]] = ..., constant_layout: _Optional[_Union[ConstantLayout, _Mapping]] = ..., full_zip_layout: _Optional[_Union[FullZipLayout, _Mapping]] = ..., blob_layout: _Optional[_Union[BlobLayout, _Mapping]] = ...) -> None: ...
 
 class MiniBlockLayout(_message.Message):
-    __slots__ = ("value_compression", "dictionary", "layers")
+    __slots__ = ("value_compression", "dictionary", "layers", "repetition_index_depth", "num_items", "has_large_chunk")
     VALUE_COMPRESSION_FIELD_NUMBER: _ClassVar[int]
     DICTIONARY_FIELD_NUMBER: _ClassVar[int]
     LAYERS_FIELD_NUMBER: _ClassVar[int]
+    REPETITION_INDEX_DEPTH_FIELD_NUMBER: _ClassVar[int]
+    NUM_ITEMS_FIELD_NUMBER: _ClassVar[int]
+    HAS_LARGE_CHUNK_FIELD_NUMBER: _ClassVar[int]
     value_compression: CompressiveEncoding
     dictionary: CompressiveEncoding
     layers: _containers.RepeatedScalarFieldContainer[RepDefLayer]
-    def __init__(self, value_compression: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., dictionary: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[RepDefLayer, str]]] = ...) -> None: ...
+    repetition_index_depth: int
+    num_items: int
+    has_large_chunk: bool
+    def __init__(self, value_compression: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., dictionary: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[RepDefLayer, str]]] = ..., repetition_index_depth: _Optional[int] = ..., num_items: _Optional[int] = ..., has_large_chunk: bool = ...) -> None: ...
 
 class ConstantLayout(_message.Message):
     __slots__ = ("layers",)
@@ -53,16 +58,20 @@ class ConstantLayout(_message.Message):
     def __init__(self, layers: _Optional[_Iterable[_Union[RepDefLayer, str]]] = ...) -> None: ...
 
 class FullZipLayout(_message.Message):
-    __slots__ = ("bits_rep", "bits_def", "value_compression", "layers")
+    __slots__ = ("bits_rep", "bits_def", "bits_per_value", "bits_per_offset", "value_compression", "layers")
     BITS_REP_FIELD_NUMBER: _ClassVar[int]
     BITS_DEF_FIELD_NUMBER: _ClassVar[int]
+    BITS_PER_VALUE_FIELD_NUMBER: _ClassVar[int]
+    BITS_PER_OFFSET_FIELD_NUMBER: _ClassVar[int]
     VALUE_COMPRESSION_FIELD_NUMBER: _ClassVar[int]
     LAYERS_FIELD_NUMBER: _ClassVar[int]
     bits_rep: int
     bits_def: int
+    bits_per_value: int
+    bits_per_offset: int
     value_compression: CompressiveEncoding
     layers: _containers.RepeatedScalarFieldContainer[RepDefLayer]
-    def __init__(self, bits_rep: _Optional[int] = ..., bits_def: _Optional[int] = ..., value_compression: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[RepDefLayer, str]]] = ...) -> None: ...
+    def __init__(self, bits_rep: _Optional[int] = ..., bits_def: _Optional[int] = ..., bits_per_value: _Optional[int] = ..., bits_per_offset: _Optional[int] = ..., value_compression: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[RepDefLayer, str]]] = ...) -> None: ...
 
 class BlobLayout(_message.Message):
     __slots__ = ("inner_layout",)
@@ -102,7 +111,7 @@ class FixedSizeList(_message.Message):
     items_per_value: int
     values: CompressiveEncoding
     has_validity: bool
-    def __init__(self, items_per_value: _Optional[int] = ..., values: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., has_validity: _Optional[bool] = ...) -> None: ...
+    def __init__(self, items_per_value: _Optional[int] = ..., values: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., has_validity: bool = ...) -> None: ...
 
 class Variable(_message.Message):
     __slots__ = ("offsets",)

@@ -3,8 +3,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Iterable as _Iterable, Mapping as _Mapping
-from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -55,7 +54,7 @@ class ZoneMapIndexDetails(_message.Message):
     rows_per_zone: int
     use_seeds: bool
     has_null_bitmap: bool
-    def __init__(self, rows_per_zone: _Optional[int] = ..., use_seeds: _Optional[bool] = ..., has_null_bitmap: _Optional[bool] = ...) -> None: ...
+    def __init__(self, rows_per_zone: _Optional[int] = ..., use_seeds: bool = ..., has_null_bitmap: bool = ...) -> None: ...
 
 class InvertedIndexDetails(_message.Message):
     __slots__ = ("base_tokenizer", "language", "with_position", "max_token_length", "lower_case", "stem", "remove_stop_words", "ascii_folding", "min_ngram_length", "max_ngram_length", "prefix_only", "block_size", "code_config", "document_granularity", "posting_format_version")
@@ -75,7 +74,7 @@ class InvertedIndexDetails(_message.Message):
         split_on_numerics: bool
         preserve_original: bool
         index_operators: bool
-        def __init__(self, split_identifiers: _Optional[bool] = ..., split_on_numerics: _Optional[bool] = ..., preserve_original: _Optional[bool] = ..., index_operators: _Optional[bool] = ...) -> None: ...
+        def __init__(self, split_identifiers: bool = ..., split_on_numerics: bool = ..., preserve_original: bool = ..., index_operators: bool = ...) -> None: ...
     BASE_TOKENIZER_FIELD_NUMBER: _ClassVar[int]
     LANGUAGE_FIELD_NUMBER: _ClassVar[int]
     WITH_POSITION_FIELD_NUMBER: _ClassVar[int]
@@ -106,7 +105,7 @@ class InvertedIndexDetails(_message.Message):
     code_config: InvertedIndexDetails.CodeTokenizerConfig
     document_granularity: InvertedIndexDetails.DocumentGranularity
     posting_format_version: int
-    def __init__(self, base_tokenizer: _Optional[str] = ..., language: _Optional[str] = ..., with_position: _Optional[bool] = ..., max_token_length: _Optional[int] = ..., lower_case: _Optional[bool] = ..., stem: _Optional[bool] = ..., remove_stop_words: _Optional[bool] = ..., ascii_folding: _Optional[bool] = ..., min_ngram_length: _Optional[int] = ..., max_ngram_length: _Optional[int] = ..., prefix_only: _Optional[bool] = ..., block_size: _Optional[int] = ..., code_config: _Optional[_Union[InvertedIndexDetails.CodeTokenizerConfig, _Mapping]] = ..., document_granularity: _Optional[_Union[InvertedIndexDetails.DocumentGranularity, str]] = ..., posting_format_version: _Optional[int] = ...) -> None: ...
+    def __init__(self, base_tokenizer: _Optional[str] = ..., language: _Optional[str] = ..., with_position: bool = ..., max_token_length: _Optional[int] = ..., lower_case: bool = ..., stem: bool = ..., remove_stop_words: bool = ..., ascii_folding: bool = ..., min_ngram_length: _Optional[int] = ..., max_ngram_length: _Optional[int] = ..., prefix_only: bool = ..., block_size: _Optional[int] = ..., code_config: _Optional[_Union[InvertedIndexDetails.CodeTokenizerConfig, _Mapping]] = ..., document_granularity: _Optional[_Union[InvertedIndexDetails.DocumentGranularity, str]] = ..., posting_format_version: _Optional[int] = ...) -> None: ...
 
 class HnswParameters(_message.Message):
     __slots__ = ("max_connections", "construction_ef", "max_level")

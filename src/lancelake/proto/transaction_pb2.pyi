@@ -5,8 +5,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Iterable as _Iterable, Mapping as _Mapping
-from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -121,14 +120,14 @@ class Transaction(_message.Message):
         schema: _containers.RepeatedCompositeFieldContainer[_file_pb2.Field]
         schema_metadata: _containers.ScalarMap[str, bytes]
         preserves_nullability: bool
-        def __init__(self, fragments: _Optional[_Iterable[_Union[_table_pb2.DataFragment, _Mapping]]] = ..., schema: _Optional[_Iterable[_Union[_file_pb2.Field, _Mapping]]] = ..., schema_metadata: _Optional[_Mapping[str, bytes]] = ..., preserves_nullability: _Optional[bool] = ...) -> None: ...
+        def __init__(self, fragments: _Optional[_Iterable[_Union[_table_pb2.DataFragment, _Mapping]]] = ..., schema: _Optional[_Iterable[_Union[_file_pb2.Field, _Mapping]]] = ..., schema_metadata: _Optional[_Mapping[str, bytes]] = ..., preserves_nullability: bool = ...) -> None: ...
     class Project(_message.Message):
         __slots__ = ("schema", "preserves_nullability")
         SCHEMA_FIELD_NUMBER: _ClassVar[int]
         PRESERVES_NULLABILITY_FIELD_NUMBER: _ClassVar[int]
         schema: _containers.RepeatedCompositeFieldContainer[_file_pb2.Field]
         preserves_nullability: bool
-        def __init__(self, schema: _Optional[_Iterable[_Union[_file_pb2.Field, _Mapping]]] = ..., preserves_nullability: _Optional[bool] = ...) -> None: ...
+        def __init__(self, schema: _Optional[_Iterable[_Union[_file_pb2.Field, _Mapping]]] = ..., preserves_nullability: bool = ...) -> None: ...
     class Restore(_message.Message):
         __slots__ = ("version",)
         VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -151,7 +150,7 @@ class Transaction(_message.Message):
         ref_version: int
         ref_path: str
         branch_name: str
-        def __init__(self, is_shallow: _Optional[bool] = ..., ref_name: _Optional[str] = ..., ref_version: _Optional[int] = ..., ref_path: _Optional[str] = ..., branch_name: _Optional[str] = ...) -> None: ...
+        def __init__(self, is_shallow: bool = ..., ref_name: _Optional[str] = ..., ref_version: _Optional[int] = ..., ref_path: _Optional[str] = ..., branch_name: _Optional[str] = ...) -> None: ...
     class ExactKeySetFilter(_message.Message):
         __slots__ = ("key_hashes",)
         KEY_HASHES_FIELD_NUMBER: _ClassVar[int]
@@ -209,7 +208,7 @@ class Transaction(_message.Message):
         REPLACE_FIELD_NUMBER: _ClassVar[int]
         update_entries: _containers.RepeatedCompositeFieldContainer[Transaction.UpdateMapEntry]
         replace: bool
-        def __init__(self, update_entries: _Optional[_Iterable[_Union[Transaction.UpdateMapEntry, _Mapping]]] = ..., replace: _Optional[bool] = ...) -> None: ...
+        def __init__(self, update_entries: _Optional[_Iterable[_Union[Transaction.UpdateMapEntry, _Mapping]]] = ..., replace: bool = ...) -> None: ...
     class UpdateConfig(_message.Message):
         __slots__ = ("config_updates", "table_metadata_updates", "schema_metadata_updates", "field_metadata_updates", "upsert_values", "delete_keys", "schema_metadata", "field_metadata")
         class FieldMetadataUpdatesEntry(_message.Message):

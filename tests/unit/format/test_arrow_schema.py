@@ -279,7 +279,7 @@ class TestPublic:
     def test_a_registered_extension_type_is_shown(self, dtype):
         assert public_field(one(dtype)).type == dtype
 
-    def test_an_extension_type_that_nobody_registered_is_shown_as_metadata(self):
+    def test_an_unregistered_extension_type_is_shown_as_metadata(self):
         schema = pa.schema([pa.field("c", pa.int8(), metadata=BLOB)])
 
         assert public_schema(from_arrow(schema)).equals(schema, check_metadata=True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lancelake.errors import InvalidRequestError
-from lancelake.format.column_path import (
+from lancelake.format.schema import (
     comma_parts,
     join_list,
     join_path,

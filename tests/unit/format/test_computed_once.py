@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from lancelake.format.computed_once import computed_once
+from lancelake.format.frozen import computed_once
 
 WAIT_S = 30
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.format.counts import plural
+from lancelake.format.words import plural
 
 
 @pytest.mark.parametrize(

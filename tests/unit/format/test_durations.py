@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.format.durations import duration_text, parse_duration
+from lancelake.format.words import duration_text, parse_duration
 
 
 @pytest.mark.parametrize(

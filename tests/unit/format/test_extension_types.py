@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lancelake.errors import CorruptTableError
-from lancelake.format.extension_types import opened, resolved
+from lancelake.format.logical_types import opened, resolved
 
 NAME = b"ARROW:extension:name"
 PARAMETERS = b"ARROW:extension:metadata"
@@ -68,7 +68,7 @@ def test_an_extension_type_inside_a_list_is_resolved():
     assert resolved(pa.schema([pa.field("c", pa.list_(item))])).field(0).type == pa.list_(pa.uuid())
 
 
-def test_an_extension_type_that_nobody_registered_stays_metadata():
+def test_an_unregistered_extension_type_stays_metadata():
     plain = pa.schema([pa.field("c", pa.int8(), metadata={NAME: b"nobody.knows"})])
 
     assert resolved(plain).equals(plain, check_metadata=True)

@@ -93,7 +93,7 @@ def test_inline_row_ids_may_be_empty():
     assert fragment.decode(message(inline_row_ids=b"")).row_ids == b""
 
 
-def test_row_ids_may_lie_in_a_file():
+def test_row_ids_may_be_in_a_file():
     external = table_pb2.ExternalFile(path="p", offset=1, size=2)
 
     assert fragment.decode(message(external_row_ids=external)).row_ids == ExternalFile(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import CorruptTableError
-from lancelake.format.index_details import describe
-from lancelake.format.index_meta import IndexDetails
+from lancelake.format.index_meta import IndexDetails, describe
 from lancelake.proto.index_pb2 import (
     InvertedIndexDetails,
     JsonIndexDetails,
@@ -219,7 +218,7 @@ def test_a_vector_index_shows_its_runtime_hints():
     }
 
 
-def test_blank_details_do_not_tell_the_kind_of_a_vector_index():
+def test_blank_details_do_not_name_the_kind_of_a_vector_index():
     assert describe(details("Vector")) == (None, {})
 
 

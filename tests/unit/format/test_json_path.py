@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lancelake.errors import InvalidExpressionError
+from lancelake.expr.json_functions import parse_path, select
 from lancelake.format import jsonb
-from lancelake.format.json_path import parse_path, select
-from lancelake.format.jsonb_node import JsonKind, JsonNode
+from lancelake.format.jsonb import JsonKind, JsonNode
 
 DOCUMENT = {"a": {"b": [1, [2, "x"], {"c": None}]}, "b": 3, "c d": True}
 JSON = st.recursive(

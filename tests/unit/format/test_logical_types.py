@@ -122,7 +122,7 @@ def test_blobs_and_json_are_kept_as_large_binary(name):
         (pa.list_(pa.field("x", pa.float32(), nullable=False), 2), "fixed_size_list:float:2"),
     ],
 )
-def test_what_the_format_cannot_tell_apart_has_one_name(dtype, name):
+def test_types_that_the_format_cannot_distinguish_have_one_name(dtype, name):
     assert from_arrow(dtype) == name
 
 

@@ -123,7 +123,7 @@ class TestFraming:
     def test_the_version_in_the_footer_does_not_matter(self, footer):
         assert decoded(table_pb2.Manifest(version=4), footer=footer).version == 4
 
-    def test_anything_may_lie_before_the_manifest(self):
+    def test_any_bytes_may_precede_the_manifest(self):
         assert decoded(table_pb2.Manifest(version=4), before=b"\xff" * 33).version == 4
 
     def test_a_section_at_0_is_read(self):
@@ -277,3 +277,26 @@ class TestMeaning:
         early = replace(PLAIN, timestamp_ns=-1)
 
         assert manifest_codec.decode(manifest_codec.encode(early)).manifest == early
+
+
+def test_a_small_manifest_that_is_read_again_is_not_decoded_again() -> None:
+    data = framed(table_pb2.Manifest(version=7))
+    assert manifest_codec.decode(data) is manifest_codec.decode(bytes(bytearray(data)))
+
+
+def test_a_damaged_manifest_is_refused_each_time() -> None:
+    for _ in range(2):
+        with pytest.raises(CorruptTableError):
+            manifest_codec.decode(framed(table_pb2.Manifest(version=7))[:-1])
+
+
+def test_versions_with_the_same_fragment_share_it() -> None:
+    first, second = (
+        table_pb2.Manifest(
+            version=version,
+            writer_version=table_pb2.Manifest.WriterVersion(library="w", version="1.0.0"),
+            fragments=[table_pb2.DataFragment(id=0, physical_rows=3)],
+        )
+        for version in (1, 2)
+    )
+    assert decoded(first).fragments[0] is decoded(second).fragments[0]

@@ -8,7 +8,7 @@ import pytest
 
 from lancelake.errors import InvalidNameError
 from lancelake.format.ids import DETACHED_BIT
-from lancelake.format.names import (
+from lancelake.format.layout import (
     ManifestNaming,
     data_file_name,
     ensure_branch_name,

@@ -60,6 +60,29 @@ def test_a_tag_of_a_branch_names_it():
     assert refs.decode_tag(having(TAG, "branch", "dev")).branch == "dev"
 
 
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("2024-05-06T07:08:09.123456789Z", "2024-05-06T07:08:09.123456"),
+        ("2024-05-06T07:08:09.123456789+00:00", "2024-05-06T07:08:09.123456"),
+        ("2024-05-06T07:08:09.1-00:00", "2024-05-06T07:08:09.100000"),
+        ("2024-05-06T07:08:09+05:30", "2024-05-06T01:38:09.000000"),
+        ("2024-05-06t07:08:09z", "2024-05-06T07:08:09.000000"),
+        ("2016-12-31 23:59:60Z", "2016-12-31T23:59:59.000000"),
+    ],
+)
+def test_the_time_of_a_tag_has_any_offset(text, utc):
+    assert f"{refs.tag_time(text):%Y-%m-%dT%H:%M:%S.%f%z}" == f"{utc}+0000"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "then", "2024-05-06T07:08:09", "2024-13-06T07:08:09Z", "0001-01-01T00:00:00+01:00"]
+)
+def test_a_time_that_is_none_is_damage(text):
+    with pytest.raises(CorruptTableError, match="not RFC 3339"):
+        refs.tag_time(text)
+
+
 def test_a_branch_of_an_old_release_has_no_lineage():
     assert refs.decode_branch(BRANCH).lineage is None
 

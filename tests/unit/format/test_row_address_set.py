@@ -6,17 +6,17 @@ import pytest
 from pyroaring import BitMap
 
 from lancelake.errors import InvalidRequestError
-from lancelake.format import row_address_set
+from lancelake.format import row_address
 
 
 def test_a_set_survives_its_serialized_form() -> None:
     parts = {0: BitMap([0, 2]), 7: BitMap([5])}
-    assert row_address_set.decode(row_address_set.encode(parts)) == parts
+    assert row_address.decode(row_address.encode(parts)) == parts
 
 
 def test_an_entry_without_bytes_stands_for_a_whole_fragment() -> None:
     whole = b"\x01\0\0\0" + b"\x03\0\0\0" + b"\0\0\0\0"
-    assert len(row_address_set.decode(whole)[3]) == 1 << 32
+    assert len(row_address.decode(whole)[3]) == 1 << 32
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ def test_an_entry_without_bytes_stands_for_a_whole_fragment() -> None:
 )
 def test_damaged_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(InvalidRequestError, match="Invalid row address mask"):
-        row_address_set.decode(data)
+        row_address.decode(data)

@@ -10,10 +10,9 @@ import pytest
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.column_path import quote_segment, split_path
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId
-from lancelake.format.schema import Field, Schema
+from lancelake.format.schema import Field, Schema, quote_segment, split_path
 
 POINT = pa.struct([pa.field("x", pa.float32()), pa.field("a.b", pa.float32())])
 SCHEMA = from_arrow(

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lancelake.format import split_block, xxh64
+from lancelake.format import hashing
 
 
-def hashes(numbers: range) -> xxh64.U64:
+def hashes(numbers: range) -> hashing.U64:
     rows = np.array(numbers, dtype="<i8").view(np.uint8).reshape(-1, 8)
-    return xxh64.hash_rows(rows)
+    return hashing.hash_rows(rows)
 
 
-def found(blocks: split_block.Blocks, wanted: xxh64.U64) -> np.ndarray:
-    masks = split_block.masks(wanted)
-    inside = blocks[split_block.block_numbers(wanted, len(blocks))] & masks
+def found(blocks: hashing.Blocks, wanted: hashing.U64) -> np.ndarray:
+    masks = hashing.masks(wanted)
+    inside = blocks[hashing.block_numbers(wanted, len(blocks))] & masks
     return (inside == masks).all(axis=1)
 
 
@@ -24,17 +24,17 @@ def found(blocks: split_block.Blocks, wanted: xxh64.U64) -> np.ndarray:
     [(8192, 0.00057, 32_768), (5, 0.1, 32), (0, 0.5, 32), (1_000_000, 0.01, 2_097_152)],
 )
 def test_sizes_are_those_of_official_releases(items: int, probability: float, size: int) -> None:
-    assert split_block.size_bytes(items, probability) == size
+    assert hashing.size_bytes(items, probability) == size
 
 
 def test_every_value_is_found_and_few_others() -> None:
-    blocks = split_block.empty(split_block.size_bytes(1000, 0.01))
-    split_block.insert(blocks, hashes(range(1000)))
+    blocks = hashing.empty(hashing.size_bytes(1000, 0.01))
+    hashing.insert(blocks, hashes(range(1000)))
     assert found(blocks, hashes(range(1000))).all()
     assert found(blocks, hashes(range(10_000, 20_000))).mean() < 0.02
 
 
 def test_written_filters_are_read_back() -> None:
-    blocks = split_block.empty(64)
-    split_block.insert(blocks, hashes(range(3)))
-    assert (split_block.decode(split_block.encode(blocks)) == blocks).all()
+    blocks = hashing.empty(64)
+    hashing.insert(blocks, hashes(range(3)))
+    assert (hashing.decode(hashing.encode(blocks)) == blocks).all()

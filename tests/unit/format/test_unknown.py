@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import CorruptTableError
-from lancelake.format.unknown import parse, restore_unknown, unknown_bytes
+from lancelake.format.frozen import parse, restore_unknown, unknown_bytes
 from lancelake.proto import table_pb2
 
 STRANGER = b"\xa2\x06\x02hi"  # field 100, two bytes

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 
 from lancelake.errors import CorruptTableError
 from lancelake.format import merged_generation
-from lancelake.format.frozen import FrozenMap
+from lancelake.format.frozen import FrozenMap, parse, restore_unknown, unknown_bytes
 from lancelake.format.index_meta import IndexDetails, IndexMetadata
 from lancelake.format.memwal import region_spec
 from lancelake.format.memwal.region_spec import RegionSpec
 from lancelake.format.merged_generation import MergedGeneration
-from lancelake.format.unknown import parse, restore_unknown, unknown_bytes
 from lancelake.proto import table_pb2
 
 TYPE_URL = "/lance.table.MemWalIndexDetails"
@@ -101,9 +100,10 @@ def encode(details: MemWalDetails) -> IndexDetails:
             for each in details.index_catchup
         ],
         writer_config_defaults=dict(details.writer_defaults),
-        maintain_all_indexes=details.maintain_all_indexes,
         snapshot_ts_millis=details.snapshot_ts_millis,
         inline_snapshots=details.inline_snapshots,
     )
+    if details.maintain_all_indexes is not None:
+        message.maintain_all_indexes = details.maintain_all_indexes
     restore_unknown(message, details.unknown)
     return IndexDetails(type_url=TYPE_URL, value=message.SerializeToString(deterministic=True))

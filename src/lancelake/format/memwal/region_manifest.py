@@ -10,7 +10,7 @@ from typing import cast
 
 from lancelake.errors import CorruptTableError
 from lancelake.format import index_meta
-from lancelake.format.unknown import parse, restore_unknown, unknown_bytes
+from lancelake.format.frozen import parse, restore_unknown, unknown_bytes
 from lancelake.proto import table_pb2
 
 FIRST_GENERATION = 1
@@ -88,8 +88,8 @@ class RegionManifest:
 
     def without(self, generations: Collection[int]) -> RegionManifest:
         """Return the next version, which does not list some merged generations."""
-        kept = tuple(g for g in self.generations if g.generation not in generations)
-        return replace(self, version=self.version + 1, generations=kept)
+        remaining = tuple(g for g in self.generations if g.generation not in generations)
+        return replace(self, version=self.version + 1, generations=remaining)
 
     def emptied(self, *, covers: int, current_generation: int) -> RegionManifest:
         """Return the next version, without the rows up to a WAL position."""
@@ -163,10 +163,10 @@ def encode_hint(version: int) -> bytes:
 def decode_hint(data: bytes) -> int | None:
     """Read the hint at the newest manifest; None when it is damaged."""
     try:
-        found = json.loads(data)["version"]
+        version = json.loads(data)["version"]
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    return found if isinstance(found, int) and found > 0 else None
+    return version if isinstance(version, int) and version > 0 else None
 
 
 def _decode_generation(message: table_pb2.FlushedGeneration) -> Generation:

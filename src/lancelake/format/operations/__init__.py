@@ -6,6 +6,7 @@ from typing import Any, assert_never
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from lancelake.format.frozen import unknown_bytes
 from lancelake.format.operations import (
     append,
     clone,
@@ -39,7 +40,6 @@ from lancelake.format.operations.update import Update
 from lancelake.format.operations.update_bases import UpdateBases
 from lancelake.format.operations.update_config import UpdateConfig
 from lancelake.format.operations.update_mem_wal_state import UpdateMemWalState
-from lancelake.format.unknown import unknown_bytes
 from lancelake.proto.transaction_pb2 import Transaction
 
 Operation = (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lancelake.format import fragment
 from lancelake.format.fragment import Fragment
-from lancelake.format.unknown import restore_unknown, unknown_bytes
+from lancelake.format.frozen import restore_unknown, unknown_bytes
 from lancelake.proto.transaction_pb2 import Transaction
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lancelake.format import index_meta
+from lancelake.format.frozen import restore_unknown, unknown_bytes
 from lancelake.format.index_meta import IndexMetadata
-from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto.transaction_pb2 import Transaction
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from lancelake.format import fragment
 from lancelake.format.fragment import DataFile
+from lancelake.format.frozen import restore_unknown, unknown_bytes
 from lancelake.format.ids import FragmentId
-from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto.transaction_pb2 import Transaction
 
 
@@ -29,13 +29,13 @@ class DataReplacement:
 
 def decode(message: Transaction.DataReplacement) -> DataReplacement:
     """Read the operation."""
-    found = (
+    replacements = (
         Replacement(
             fragment_id=FragmentId(r.fragment_id), new_file=fragment.decode_data_file(r.new_file)
         )
         for r in message.replacements
     )
-    return DataReplacement(replacements=tuple(found), unknown=unknown_bytes(message))
+    return DataReplacement(replacements=tuple(replacements), unknown=unknown_bytes(message))
 
 
 def encode(op: DataReplacement) -> Transaction.DataReplacement:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from lancelake.format import fragment, schema_codec
 from lancelake.format.fragment import Fragment
+from lancelake.format.frozen import restore_unknown, unknown_bytes
 from lancelake.format.schema import Schema
-from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto.transaction_pb2 import Transaction
 
 

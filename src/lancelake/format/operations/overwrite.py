@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from lancelake.format import bases, fragment, schema_codec
 from lancelake.format.bases import BasePath
 from lancelake.format.fragment import Fragment
-from lancelake.format.frozen import FrozenMap
+from lancelake.format.frozen import FrozenMap, restore_unknown, unknown_bytes
 from lancelake.format.schema import Schema
-from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto.transaction_pb2 import Transaction
 
 _EMPTY: FrozenMap[str, str] = FrozenMap()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lancelake.format import schema_codec
+from lancelake.format.frozen import restore_unknown, unknown_bytes
 from lancelake.format.schema import Schema
-from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto.transaction_pb2 import Transaction
 
 

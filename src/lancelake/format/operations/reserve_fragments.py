@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lancelake.format.unknown import restore_unknown, unknown_bytes
+from lancelake.format.frozen import restore_unknown, unknown_bytes
 from lancelake.proto.transaction_pb2 import Transaction
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from lancelake.format import fragment, index_meta
 from lancelake.format.fragment import Fragment
+from lancelake.format.frozen import restore_unknown, unknown_bytes
 from lancelake.format.index_meta import IndexDetails, IndexFile
-from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto.transaction_pb2 import Transaction
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lancelake.errors import CorruptTableError, UnsupportedError
-from lancelake.format import fragment, key_filter, merged_generation
+from lancelake.format import fragment, merged_generation, primary_key
 from lancelake.format.fragment import Fragment
+from lancelake.format.frozen import restore_unknown, unknown_bytes
 from lancelake.format.ids import FieldId, FragmentId
-from lancelake.format.key_filter import KeyExistenceFilter
 from lancelake.format.merged_generation import MergedGeneration
-from lancelake.format.unknown import restore_unknown, unknown_bytes
+from lancelake.format.primary_key import KeyExistenceFilter
 from lancelake.proto.transaction_pb2 import Transaction
 
 
@@ -49,7 +49,7 @@ def decode(message: Transaction.Update) -> Update:
         merged_generations=tuple(merged_generation.decode(g) for g in message.merged_generations),
         fields_for_preserving_frag_bitmap=tuple(preserved),
         update_mode=_decode_mode(message.update_mode),
-        inserted_rows=None if keys is None else key_filter.decode(keys),
+        inserted_rows=None if keys is None else primary_key.decode(keys),
         unknown=unknown_bytes(message),
     )
 
@@ -66,7 +66,7 @@ def encode(op: Update) -> Transaction.Update:
         update_mode=Transaction.UpdateMode.Name(op.update_mode.value),
     )
     if op.inserted_rows is not None:
-        message.inserted_rows.CopyFrom(key_filter.encode(op.inserted_rows))
+        message.inserted_rows.CopyFrom(primary_key.encode(op.inserted_rows))
     restore_unknown(message, op.unknown)
     return message
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lancelake.format import bases
 from lancelake.format.bases import BasePath
-from lancelake.format.unknown import restore_unknown, unknown_bytes
+from lancelake.format.frozen import restore_unknown, unknown_bytes
 from lancelake.proto.transaction_pb2 import Transaction
 
 

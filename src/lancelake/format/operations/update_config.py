@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lancelake.errors import CorruptTableError
-from lancelake.format.frozen import FrozenMap
+from lancelake.format.frozen import FrozenMap, restore_unknown, unknown_bytes
 from lancelake.format.ids import FieldId
-from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto.transaction_pb2 import Transaction
 
 _NO_FIELDS: FrozenMap[FieldId, MapUpdate] = FrozenMap()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lancelake.format import merged_generation
+from lancelake.format.frozen import restore_unknown, unknown_bytes
 from lancelake.format.merged_generation import MergedGeneration
-from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto.transaction_pb2 import Transaction
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lancelake.errors import CorruptTableError
-from lancelake.format.memwal import names, region_manifest
+from lancelake.format.memwal import region_manifest, wal_files
 from lancelake.format.memwal.region_manifest import Generation, RegionManifest
 from tests.support.memwal_tables import BUCKET, SIMPLE, TABLES
 
@@ -18,7 +18,7 @@ def test_official_manifests_are_written_back_unchanged(path: Path) -> None:
 
 
 def test_an_official_manifest_is_read() -> None:
-    found = region_manifest.decode((SIMPLE / names.manifest(BUCKET, 7)).read_bytes())
+    found = region_manifest.decode((SIMPLE / wal_files.manifest(BUCKET, 7)).read_bytes())
     assert (found.version, found.writer_epoch, found.replay_after) == (7, 3, 5)
     assert (found.current_generation, found.spec_id, found.is_active) == (3, 1, True)
     assert [(g.generation, g.physical_rows) for g in found.generations] == [(1, 5), (2, 1)]
@@ -55,7 +55,7 @@ def test_a_damaged_hint_is_ignored(data: bytes) -> None:
 
 
 def test_the_hint_is_that_of_the_official_release() -> None:
-    data = (SIMPLE / names.version_hint(BUCKET)).read_bytes()
+    data = (SIMPLE / wal_files.version_hint(BUCKET)).read_bytes()
     assert region_manifest.encode_hint(7) == data
     assert region_manifest.decode_hint(data) == 7
 

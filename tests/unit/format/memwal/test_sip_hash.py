@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lancelake.format.memwal import sip_hash
+from lancelake.format import hashing
 
 # Written by an official release for int64 5, int64 -7, "a" and "hello world".
 VECTORS = [
@@ -16,9 +16,9 @@ VECTORS = [
 
 @pytest.mark.parametrize(("data", "expected"), VECTORS)
 def test_hashes_are_those_of_the_official_release(data: bytes, expected: int) -> None:
-    assert sip_hash.hashes(pa.array([data], pa.large_binary())).tolist() == [expected]
+    assert hashing.hashes(pa.array([data], pa.large_binary())).tolist() == [expected]
 
 
 def test_strings_of_different_lengths_are_hashed_together() -> None:
     values = pa.array([b"skipped", *(data for data, _ in VECTORS)], pa.large_binary())[1:]
-    assert sip_hash.hashes(values).tolist() == [expected for _, expected in VECTORS]
+    assert hashing.hashes(values).tolist() == [expected for _, expected in VECTORS]

@@ -9,7 +9,7 @@ from lancelake.format.operations import Clone, clone
 
 
 @pytest.mark.parametrize("name", [None, "", "dev"])
-def test_a_name_is_told_from_the_lack_of_one(name):
+def test_an_empty_name_differs_from_no_name(name):
     operation = Clone(
         is_shallow=True,
         ref_name=name,

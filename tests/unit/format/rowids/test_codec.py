@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 
 from lancelake.errors import CorruptTableError
-from lancelake.format.rowids import codec
-from lancelake.format.rowids.segment import (
-    Array,
-    Range,
-    RangeWithBitmap,
-    RangeWithHoles,
-    SortedArray,
-)
+from lancelake.format import rowids
+from lancelake.format.rowids import Array, Range, RangeWithBitmap, RangeWithHoles, SortedArray
 from lancelake.proto import rowids_pb2
 from lancelake.proto.rowids_pb2 import EncodedU64Array, U64Segment
 
@@ -43,7 +37,7 @@ def data(*values: int) -> bytes:
     ids=str,
 )
 def test_a_segment_is_read_as_it_was_written(value):
-    assert codec.decode_segment(codec.encode_segment(value)) == value
+    assert rowids.decode_segment(rowids.encode_segment(value)) == value
 
 
 @pytest.mark.parametrize(
@@ -62,7 +56,7 @@ def test_a_segment_is_read_as_it_was_written(value):
     ids=str,
 )
 def test_an_array_has_the_smallest_width_that_holds_it(values, expected):
-    assert codec.encode_segment(Array(data(*values))).array == expected
+    assert rowids.encode_segment(Array(data(*values))).array == expected
 
 
 def test_the_bits_of_a_byte_count_from_the_lowest():
@@ -70,7 +64,7 @@ def test_the_bits_of_a_byte_count_from_the_lowest():
         range_with_bitmap=U64Segment.RangeWithBitmap(start=100, end=110, bitmap=b"\x01\x02")
     )
 
-    assert codec.decode_segment(message) == RangeWithBitmap(start=100, end=110, bitmap=b"\x01\x02")
+    assert rowids.decode_segment(message) == RangeWithBitmap(start=100, end=110, bitmap=b"\x01\x02")
 
 
 @pytest.mark.parametrize(
@@ -109,12 +103,12 @@ def test_the_bits_of_a_byte_count_from_the_lowest():
 )
 def test_a_segment_that_makes_no_sense_is_damage(message):
     with pytest.raises(CorruptTableError):
-        codec.decode_segment(message)
+        rowids.decode_segment(message)
 
 
 def test_versions_are_written_as_ranges_that_follow_each_other():
     message = rowids_pb2.RowDatasetVersionSequence.FromString(
-        codec.encode_versions(((3, 1), (2, 7)))
+        rowids.encode_versions(((3, 1), (2, 7)))
     )
 
     assert [(r.span.range.start, r.span.range.end, r.version) for r in message.runs] == [
@@ -126,12 +120,12 @@ def test_versions_are_written_as_ranges_that_follow_each_other():
 def test_only_the_length_of_a_version_span_counts():
     message = rowids_pb2.RowDatasetVersionSequence()
     message.runs.add(version=4).span.CopyFrom(
-        codec.encode_segment(RangeWithBitmap(start=90, end=94, bitmap=b"\x05"))
+        rowids.encode_segment(RangeWithBitmap(start=90, end=94, bitmap=b"\x05"))
     )
 
-    assert codec.decode_versions(message.SerializeToString()) == ((2, 4),)
+    assert rowids.decode_versions(message.SerializeToString()) == ((2, 4),)
 
 
 def test_damaged_bytes_are_reported():
     with pytest.raises(CorruptTableError):
-        codec.decode_row_ids(b"\xff")
+        rowids.decode_row_ids(b"\xff")

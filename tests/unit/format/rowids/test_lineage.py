@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import CorruptTableError
-from lancelake.format.rowids import codec
-from lancelake.format.rowids.lineage import VersionSequence
+from lancelake.format import rowids
+from lancelake.format.rowids import VersionSequence
 from tests.unit.format.golden.files import RELEASES, manifest
 
 
@@ -23,7 +23,7 @@ def test_versions_are_repeated_for_their_rows():
 
 
 def test_rows_that_the_sequence_does_not_reach_have_its_last_version():
-    data = codec.encode_versions(((2, 5), (1, 7)))
+    data = rowids.encode_versions(((2, 5), (1, 7)))
 
     assert VersionSequence.decode(data, physical_rows=5).values().tolist() == [5, 5, 7, 7, 7]
 
@@ -34,7 +34,7 @@ def test_rows_without_any_run_have_version_1():
 
 def test_versions_for_more_rows_than_there_are_are_damage():
     with pytest.raises(CorruptTableError):
-        VersionSequence.decode(codec.encode_versions(((3, 1),)), physical_rows=2)
+        VersionSequence.decode(rowids.encode_versions(((3, 1),)), physical_rows=2)
 
 
 def test_a_constant_sequence_is_one_run():

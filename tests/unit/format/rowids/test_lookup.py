@@ -6,10 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.format.rowids import segment
-from lancelake.format.rowids.lookup import find
-from lancelake.format.rowids.segment import Array, Segment, SortedArray
-from lancelake.format.rowids.sequence import RowIdSequence
+from lancelake.format import rowids
+from lancelake.format.rowids import Array, RowIdSequence, Segment, SortedArray, find
 
 IDS = st.lists(st.integers(0, 60), unique=True, max_size=30)
 
@@ -17,7 +15,7 @@ IDS = st.lists(st.integers(0, 60), unique=True, max_size=30)
 def encoded(values: list[int]) -> list[Segment]:
     """Return every encoding that can hold the values in this order."""
     array = np.array(values, np.uint64)
-    found: list[Segment] = [Array(array.tobytes()), segment.build(array)]
+    found: list[Segment] = [Array(array.tobytes()), rowids.build(array)]
     return [*found, SortedArray(array.tobytes())] if values == sorted(values) else found
 
 
@@ -31,7 +29,7 @@ def test_each_id_is_found_at_its_row(values: list[int], asked: list[int]) -> Non
 
 
 def test_rows_are_counted_on_through_segments() -> None:
-    parts = (segment.build(np.array([5, 6], np.uint64)), segment.build(np.array([1], np.uint64)))
+    parts = (rowids.build(np.array([5, 6], np.uint64)), rowids.build(np.array([1], np.uint64)))
     positions, rows = find(RowIdSequence(parts), np.array([1, 6], np.uint64))
     assert dict(zip(positions.tolist(), rows.tolist(), strict=True)) == {0: 2, 1: 1}
 

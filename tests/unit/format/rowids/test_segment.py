@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lancelake.format.rowids import segment
-from lancelake.format.rowids.segment import (
+from lancelake.format import rowids
+from lancelake.format.rowids import (
     Array,
     Range,
     RangeWithBitmap,
@@ -41,7 +41,7 @@ def data(*values: int) -> bytes:
     ids=str,
 )
 def test_a_segment_holds_its_values(made, values):
-    assert segment.values(made).tolist() == values
+    assert rowids.segment_values(made).tolist() == values
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_segment_holds_its_values(made, values):
     ids=str,
 )
 def test_values_are_counted_without_building_them(made, length):
-    assert segment.length(made) == length
+    assert rowids.length(made) == length
 
 
 @pytest.mark.parametrize(
@@ -74,17 +74,17 @@ def test_values_are_counted_without_building_them(made, length):
     ids=str,
 )
 def test_a_few_values_have_their_encoding(values, expected):
-    assert segment.build(u64(*values)) == expected
+    assert rowids.build(u64(*values)) == expected
 
 
 def test_one_hole_among_many_values_is_listed():
     values = [*range(50), *range(51, 100)]
 
-    assert segment.build(u64(*values)) == RangeWithHoles(start=0, end=100, holes=(50,))
+    assert rowids.build(u64(*values)) == RangeWithHoles(start=0, end=100, holes=(50,))
 
 
 def test_many_holes_among_many_values_make_a_bitmap():
-    chosen = segment.build(u64(*range(0, 100, 2)))
+    chosen = rowids.build(u64(*range(0, 100, 2)))
 
     assert chosen == RangeWithBitmap(start=0, end=99, bitmap=b"\x55" * 12 + b"\x05")
 
@@ -120,4 +120,4 @@ def chosen_kind(slots: int, count: int) -> type[Segment]:
 def test_ties_go_to_holes_and_then_to_the_bitmap(slots, count):
     values = [*range(count - 1), slots - 1]
 
-    assert type(segment.build(u64(*values))) is chosen_kind(slots, count)
+    assert type(rowids.build(u64(*values))) is chosen_kind(slots, count)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from lancelake.errors import CorruptTableError
-from lancelake.format.rowids import codec
-from lancelake.format.rowids.segment import Array, Range
-from lancelake.format.rowids.sequence import RowIdSequence
+from lancelake.format import rowids
+from lancelake.format.rowids import Array, Range, RowIdSequence
 from tests.unit.format.golden.files import RELEASES, manifest
 
 
@@ -49,7 +48,7 @@ def test_compacted_rows_keep_their_ids(release):
 def test_official_releases_choose_the_same_encoding(release, step):
     for fragment in manifest(release, step).manifest.fragments:
         assert isinstance(fragment.row_ids, bytes)
-        values = RowIdSequence(codec.decode_row_ids(fragment.row_ids)).values()
+        values = RowIdSequence(rowids.decode_row_ids(fragment.row_ids)).values()
 
         assert RowIdSequence.of(values).encode() == fragment.row_ids
 
@@ -76,7 +75,7 @@ def test_more_ids_than_a_machine_can_count_are_damage():
     full = Range(start=0, end=(1 << 64) - 1)
 
     with pytest.raises(CorruptTableError):
-        RowIdSequence.decode(codec.encode_row_ids((full, full)), physical_rows=3)
+        RowIdSequence.decode(rowids.encode_row_ids((full, full)), physical_rows=3)
 
 
 def test_ids_that_came_as_values_are_one_segment():

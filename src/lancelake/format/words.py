@@ -1,9 +1,31 @@
-"""Durations in a table's config, such as `14days`."""
+"""Numbers and durations as text."""
 
 from __future__ import annotations
 
 import re
 from datetime import timedelta
+
+_COUNT_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_STEP = 1024
+_ROUND_FROM = 100
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """Format a count with its noun: `1 file`, `2 files`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def size(count: int) -> str:
+    """Format a number of bytes: `0 B`, `1.5 KiB`, `120 MiB`."""
+    value = float(count)
+    unit = 0
+    while value >= _STEP and unit < len(_COUNT_UNITS) - 1:
+        value /= _STEP
+        unit += 1
+    if unit == 0 or value >= _ROUND_FROM:
+        return f"{value:.0f} {_COUNT_UNITS[unit]}"
+    return f"{value:.1f} {_COUNT_UNITS[unit]}"
+
 
 # Average years and months, as official tools define them.
 _NAMED = (("year", 31_557_600), ("month", 2_630_016), ("day", 86_400))

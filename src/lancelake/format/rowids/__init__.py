@@ -1,1 +1,0 @@
-"""Stable row ids and row versions of fragments, and their encodings."""
