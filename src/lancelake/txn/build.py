@@ -1,25 +1,214 @@
-"""Building of the next version from a transaction."""
+"""Building the next version of a table from a transaction."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 
-from lancelake.errors import InvalidRequestError
-from lancelake.format import flags, names
+import numpy as np
+
+from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.format import layout, primary_key
+from lancelake.format import manifest as flags
 from lancelake.format import operations as ops
-from lancelake.format.file_version import DEFAULT
-from lancelake.format.flags import FeatureFlags
-from lancelake.format.ids import DETACHED_BIT, FragmentId, Version
-from lancelake.format.manifest import Manifest
+from lancelake.format.file_version import DEFAULT, FileVersion
+from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.fragment_list import FragmentList
+from lancelake.format.ids import DETACHED_BIT, BaseId, FragmentId, Version
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.manifest import FeatureFlags, Manifest
 from lancelake.format.schema import Schema
 from lancelake.format.transaction import Transaction
-from lancelake.txn import cloning, features, fragments, migrations, validate
-from lancelake.txn.options import BuildOptions
+from lancelake.txn import fragments, migrations, row_id_assignment, table_metadata
+from lancelake.txn.fragments import ensure_id
+from lancelake.txn.options import BuildOptions, TableState
 from lancelake.txn.registry import rules_of
 from lancelake.txn.rules import VersionTarget
-from lancelake.txn.state import TableState
 
-__all__ = ["BuildOptions", "clone", "create", "next_state"]
+_DECIDED_HERE = (
+    FeatureFlags.DELETION_FILES
+    | FeatureFlags.STABLE_ROW_IDS
+    | FeatureFlags.V2_FILES
+    | FeatureFlags.TABLE_CONFIG
+    | FeatureFlags.BASE_PATHS
+    | FeatureFlags.NO_TRANSACTION_FILES
+)
+
+
+def with_flags(manifest: Manifest, *, has_transaction_file: bool) -> Manifest:
+    """Set both flag words by the content of the version; bits of other features stay."""
+    shared = FeatureFlags(0)
+    traits = FragmentList.of(manifest.fragments).traits()
+    if any(t.has_deletions for t in traits):
+        shared |= FeatureFlags.DELETION_FILES
+    if manifest.has_stable_row_ids or any(t.has_row_ids for t in traits):
+        shared |= FeatureFlags.STABLE_ROW_IDS
+    if manifest.base_paths:
+        shared |= FeatureFlags.BASE_PATHS
+    for_writers = shared
+    if manifest.config:
+        for_writers |= FeatureFlags.TABLE_CONFIG
+    if not has_transaction_file:
+        for_writers |= FeatureFlags.NO_TRANSACTION_FILES
+    return replace(
+        manifest,
+        reader_feature_flags=int(shared) | _others(manifest.reader_feature_flags),
+        writer_feature_flags=int(for_writers) | _others(manifest.writer_feature_flags),
+    )
+
+
+def _others(flags: int) -> int:
+    return flags & ~int(_DECIDED_HERE)
+
+
+def ensure_sound(after: TableState, *, before: TableState) -> None:
+    """Raise for inconsistencies that the previous version did not have."""
+    manifest = after.manifest
+    if manifest.schema != before.manifest.schema:
+        ensure_schema(manifest.schema)
+    _ensure_legacy_is_complete(manifest)
+    _ensure_different(after.fragments)
+    ensure_id(manifest.max_fragment_id or 0)
+    earlier = before.fragments_by_id()
+    changed = after.fragments.changed_since(before.fragments)
+    fresh = [f for f in changed if earlier.get(f.id) != f]
+    bases = frozenset(b.id for b in manifest.base_paths)
+    for fragment in fresh:
+        _ensure_fragment(fragment, manifest.data_version, bases)
+    if manifest.has_stable_row_ids:
+        _ensure_row_ids(fresh, manifest.next_row_id, earlier)
+    _ensure_indices(after, before)
+
+
+def ensure_schema(schema: Schema) -> None:
+    """Raise unless column names and field ids are unique."""
+    names: set[str] = set()
+    for name in schema.names:
+        if "." in name:
+            raise InvalidRequestError(f"column name {name!r} has a dot", column=name)
+        if name in names:
+            raise InvalidRequestError(f"column {name!r} appears twice", column=name)
+        names.add(name)
+    seen: set[int] = set()
+    for field in schema.walk():
+        if field.id < 0 or field.id in seen:
+            msg = f"field {field.name!r} has id {field.id}, which is negative or not unique"
+            raise InvalidRequestError(msg, field=field.name, id=field.id)
+        seen.add(field.id)
+    primary_key.ensure_valid(schema)
+
+
+def _ensure_legacy_is_complete(manifest: Manifest) -> None:
+    # Their values are stored in the manifest file itself, which is written without them.
+    dictionaries = (f for f in manifest.schema.walk() if f.logical_type.startswith("dict:"))
+    if manifest.data_version is FileVersion.LEGACY and any(dictionaries):
+        msg = "tables with legacy data files and dictionary columns are read-only"
+        raise UnsupportedError(msg)
+
+
+def _ensure_different(fragments: FragmentList) -> None:
+    if fragments.is_ascending:
+        return
+    seen: set[FragmentId] = set()
+    for each in fragments.ids:
+        if each in seen:
+            msg = f"fragment {each} appears twice"
+            raise InvalidRequestError(msg, fragment=each)
+        seen.add(each)
+
+
+def _ensure_fragment(fragment: Fragment, version: FileVersion, bases: frozenset[BaseId]) -> None:
+    where = f"fragment {fragment.id}"
+    for file in fragment.files:
+        _ensure_file(file, where, version)
+    deletion = fragment.deletion_file
+    used = {f.base_id for f in fragment.files} | ({deletion.base_id} if deletion else set())
+    for base_id in used:
+        if base_id is not None and base_id not in bases:
+            msg = f"{where} has files at base {base_id}, which the table does not have"
+            raise InvalidRequestError(msg, base_id=base_id)
+    if fragment.live_rows is not None and fragment.live_rows < 0:
+        msg = f"{where} has {fragment.num_deleted_rows} deleted of {fragment.physical_rows} rows"
+        raise InvalidRequestError(msg, fragment=fragment.id)
+
+
+def _ensure_file(file: DataFile, where: str, version: FileVersion) -> None:
+    if not file.path:
+        raise InvalidRequestError(f"{where} has a data file without a path")
+    if not file.fields:
+        raise InvalidRequestError(f"data file {file.path} of {where} has no fields")
+    if file.version is not version:
+        msg = f"data file {file.path} of {where} is of version {file.version.value}"
+        raise InvalidRequestError(msg, found=file.version.value, expected=version.value)
+    if version is not FileVersion.LEGACY and len(file.column_indices) != len(file.fields):
+        msg = (
+            f"data file {file.path} of {where} lists {len(file.fields)} fields "
+            f"but {len(file.column_indices)} columns"
+        )
+        raise InvalidRequestError(msg)
+    live = [i for i in file.fields if i >= 0]
+    if len(set(live)) < len(live):
+        raise InvalidRequestError(f"data file {file.path} of {where} lists a field twice")
+
+
+def _ensure_row_ids(
+    fresh: list[Fragment], next_row_id: int, earlier: Mapping[FragmentId, Fragment]
+) -> None:
+    added: list[Fragment] = []
+    for fragment in fresh:
+        rows = row_id_assignment.physical_rows(fragment)
+        count = row_id_assignment.row_id_count(fragment)
+        if count != rows:
+            msg = f"fragment {fragment.id} has {count} row ids for {rows} rows"
+            raise InvalidRequestError(msg, found=count, expected=rows)
+        old = earlier.get(fragment.id)
+        if old is not None and old.row_ids == fragment.row_ids:
+            continue
+        # A restored version may have a deleted row and, with the same id, its updated copy.
+        if fragment.deletion_file is None:
+            added.append(fragment)
+        else:
+            _ensure_given([fragment], next_row_id)
+    _ensure_given(added, next_row_id)
+
+
+def _ensure_given(fragments: list[Fragment], next_row_id: int) -> None:
+    """Raise unless every row id of the fragments was assigned, to one row each."""
+    ranges = row_id_assignment.row_id_ranges(fragments)
+    if ranges is not None:
+        largest = max((part.end - 1 for part in ranges), default=None)
+        is_unique = all(one.end <= other.start for one, other in pairwise(ranges))
+    else:
+        ids = np.concatenate([row_id_assignment.row_id_values(fragment) for fragment in fragments])
+        largest = int(ids.max()) if len(ids) else None
+        is_unique = len(np.unique(ids)) == len(ids)
+    if largest is not None and largest >= next_row_id:
+        msg = f"row id {largest} was never assigned; the next is {next_row_id}"
+        raise InvalidRequestError(msg, found=largest, expected=next_row_id)
+    if not is_unique:
+        raise InvalidRequestError("a row id was assigned to two rows")
+
+
+def _ensure_indices(after: TableState, before: TableState) -> None:
+    seen: set[object] = set()
+    uuids = {i.uuid for i in before.indices}
+    fields = after.manifest.schema.by_id()
+    for index in after.indices:
+        if index.uuid in seen:
+            raise InvalidRequestError(f"index segment {index.uuid} appears twice")
+        seen.add(index.uuid)
+        if index.uuid not in uuids:
+            _ensure_new_index(index, set(fields))
+
+
+def _ensure_new_index(index: IndexMetadata, fields: set[int]) -> None:
+    if not index.name:
+        raise InvalidRequestError(f"index segment {index.uuid} has no name")
+    if missing := [i for i in index.fields if i not in fields]:
+        msg = f"index {index.name!r} is on field {missing[0]}, which the table does not have"
+        raise InvalidRequestError(msg, index=index.name, field_id=missing[0])
+    index.fragments()
 
 
 def create(transaction: Transaction, options: BuildOptions) -> TableState:
@@ -55,7 +244,7 @@ def next_state(
         # A restored version keeps its writer: readers correct known defects of writers.
         after = replace(after, manifest=replace(after.manifest, writer_version=options.writer))
     finished = _finished(after, transaction, target)
-    validate.ensure_sound(finished, before=head)
+    ensure_sound(finished, before=head)
     return finished
 
 
@@ -68,7 +257,7 @@ def clone(
         kind = type(operation).__name__
         raise InvalidRequestError(f"{kind} does not clone a table", operation=kind)
     flags.ensure_writable(source.manifest.writer_feature_flags)
-    copied = cloning.copied(operation, source, source_uri)
+    copied = table_metadata.copied(operation, source, source_uri)
     authored = replace(copied, manifest=replace(copied.manifest, writer_version=options.writer))
     target = VersionTarget(
         version=options.version or source.manifest.version,
@@ -123,9 +312,9 @@ def _finished(state: TableState, transaction: Transaction, target: VersionTarget
         transaction_file=file,
         max_fragment_id=max(ids, default=None),
     )
-    flagged = features.flagged(stamped, has_transaction_file=options.has_transaction_file)
+    flagged = with_flags(stamped, has_transaction_file=options.has_transaction_file)
     return replace(state, manifest=flagged)
 
 
 def _file_name(transaction: Transaction) -> str:
-    return names.transaction_file_name(transaction.read_version, transaction.uuid)
+    return layout.transaction_file_name(transaction.read_version, transaction.uuid)

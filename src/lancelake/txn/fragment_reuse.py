@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from pyroaring import BitMap
 
+from lancelake.format.frozen import parse
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
-from lancelake.format.unknown import parse
 from lancelake.proto import table_pb2
 
 Indices = tuple[IndexMetadata, ...]

@@ -30,14 +30,14 @@ def next_id(manifest: Manifest) -> int:
 
 def numbered(fragments: Iterable[Fragment], first: int) -> tuple[Fragment, ...]:
     """Give ids to the fragments that have none (0); other ids are kept."""
-    found: list[Fragment] = []
+    numbered: list[Fragment] = []
     for fragment in fragments:
         if fragment.id == 0:
-            found.append(replace(fragment, id=ensure_id(first)))
+            numbered.append(replace(fragment, id=ensure_id(first)))
             first += 1
         else:
-            found.append(fragment)
-    return tuple(found)
+            numbered.append(fragment)
+    return tuple(numbered)
 
 
 def renumbered(fragments: Iterable[Fragment], first: int) -> tuple[Fragment, ...]:
@@ -66,10 +66,10 @@ def on_current_files(
     return tuple(_on_current_files(f, head.get(f.id), fields) for f in updated)
 
 
-def ensure_known(ids: Iterable[FragmentId], known: Collection[FragmentId], *, what: str) -> None:
+def ensure_known(ids: Iterable[FragmentId], existing: Collection[FragmentId], *, what: str) -> None:
     """Raise for a fragment that the table does not have."""
     for each in ids:
-        if each not in known:
+        if each not in existing:
             msg = f"{what} refers to fragment {each}, which the table does not have"
             raise InvalidRequestError(msg, fragment=each)
 
@@ -77,8 +77,8 @@ def ensure_known(ids: Iterable[FragmentId], known: Collection[FragmentId], *, wh
 def _on_current_files(
     fragment: Fragment, current: Fragment | None, fields: Collection[FieldId]
 ) -> Fragment:
-    known = set() if current is None else {f.path for f in current.files}
+    paths = set() if current is None else {f.path for f in current.files}
     files = tuple(
-        f for f in fragment.files if f.path in known or any(i in fields for i in f.fields)
+        f for f in fragment.files if f.path in paths or any(i in fields for i in f.fields)
     )
     return fragment if len(files) == len(fragment.files) else replace(fragment, files=files)

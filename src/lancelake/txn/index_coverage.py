@@ -35,14 +35,14 @@ def retained(indices: Indices, schema: Schema, fragments: Iterable[FragmentId]) 
     """
     fields = schema.by_id()
     existing = BitMap(fragments)
-    kept = [i for i in indices if i.is_system or all(f in fields for f in i.fields)]
+    remaining = [i for i in indices if i.is_system or all(f in fields for f in i.fields)]
     if fragment_reuse.has_hidden_moves(indices):
-        return tuple(kept)
+        return tuple(remaining)
     useless = set()
-    by_name = sorted(kept, key=lambda i: i.name)
+    by_name = sorted(remaining, key=lambda i: i.name)
     for _, entries in groupby(by_name, key=lambda i: i.name):
         useless |= {i.uuid for i in _useless(tuple(entries), existing)}
-    return tuple(i for i in kept if i.uuid not in useless)
+    return tuple(i for i in remaining if i.uuid not in useless)
 
 
 def without_fragments(
@@ -62,8 +62,8 @@ def without_fragments(
 
 def with_members(schema: Schema, fields: Iterable[FieldId]) -> set[FieldId]:
     """Return fields and all that is inside of them: an index may be on a field of a struct."""
-    known = schema.by_id()
-    return {node.id for f in fields for node in (known[f].walk() if f in known else ())}
+    by_id = schema.by_id()
+    return {node.id for f in fields for node in (by_id[f].walk() if f in by_id else ())}
 
 
 def without_changed_columns(

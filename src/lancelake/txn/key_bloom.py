@@ -1,24 +1,126 @@
-"""Bloom filters over the keys that upserts insert, for conflict detection."""
+"""Keys as bytes, hashes and Bloom filters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lancelake.errors import InvalidRequestError
-from lancelake.format import split_block, xxh64
+from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.format import hashing
+from lancelake.format.hashing import U64, Blocks
 from lancelake.format.ids import FieldId
-from lancelake.format.key_filter import (
+from lancelake.format.primary_key import (
     DEFAULT_ITEMS,
     DEFAULT_PROBABILITY,
     BloomKeys,
     ExactKeys,
     KeyExistenceFilter,
 )
-from lancelake.format.split_block import Blocks
-from lancelake.txn import key_bytes
+
+_SEPARATOR = b"\x00"
+_INT64_BYTES = 8
+
+# Logical types for which official releases record keys as well.
+_RECORDED_BY_ALL = frozenset(
+    {
+        "int32",
+        "int64",
+        "uint32",
+        "uint64",
+        "string",
+        "large_string",
+        "binary",
+        "large_binary",
+    }
+)
+
+
+def encoded(columns: Sequence[pa.Array]) -> pa.Array:
+    """Return the bytes of each row's key; a key of several parts ends each with a zero byte."""
+    parts = [_encoded(c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c) for c in columns]
+    if len(parts) == 1:
+        return parts[0]
+    end = pa.scalar(b"", pa.large_binary())
+    separator = pa.scalar(_SEPARATOR, pa.large_binary())
+    return pc.binary_join_element_wise(*parts, end, separator)
+
+
+def recorded_by_all(logical_type: str) -> bool:
+    """Whether official releases record keys of this type as well."""
+    return logical_type in _RECORDED_BY_ALL
+
+
+def _encoded(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _encoded(column.storage)
+    if pa.types.is_dictionary(kind):
+        return _encoded(column.dictionary_decode())
+    if _is_text_or_bytes(kind):
+        return column.cast(pa.large_binary())
+    if pa.types.is_fixed_size_binary(kind) or pa.types.is_decimal(kind):
+        return _fixed_width(column, kind.byte_width)
+    if pa.types.is_floating(kind):
+        return _from_words(_plain_floats(column), column)
+    if pa.types.is_boolean(kind):
+        return _from_words(_filled(column.cast(pa.uint8())).astype(np.uint64), column)
+    if pa.types.is_integer(kind):
+        wide = pa.int64() if pa.types.is_signed_integer(kind) else pa.uint64()
+        return _from_words(_filled(column.cast(wide)), column)
+    if pa.types.is_temporal(kind) and kind.bit_width in (32, 64):
+        return _from_words(_filled(column.view(f"int{kind.bit_width}").cast(pa.int64())), column)
+    msg = f"a key of type {kind} cannot be recorded"
+    raise UnsupportedError(msg, type=str(kind), action="Use a key of another type.")
+
+
+def _is_text_or_bytes(kind: pa.DataType) -> bool:
+    checks = (
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_string_view,
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_binary_view,
+    )
+    return any(check(kind) for check in checks)
+
+
+def _filled(column: pa.Array) -> np.ndarray:
+    zero = pa.scalar(0, column.type)
+    return np.asarray(pc.fill_null(column, zero).to_numpy(zero_copy_only=False))
+
+
+def _plain_floats(column: pa.Array) -> np.ndarray:
+    """Normalize equal numbers to equal bits: one zero, one NaN."""
+    values = _filled(column.cast(pa.float64())) + 0.0
+    values[np.isnan(values)] = np.nan
+    return np.asarray(values.view(np.uint64))
+
+
+def _from_words(words: np.ndarray, column: pa.Array) -> pa.Array:
+    data = words.astype("<i8" if words.dtype.kind == "i" else "<u8").tobytes()
+    return _from_bytes(data, _INT64_BYTES, column)
+
+
+def _fixed_width(column: pa.Array, width: int) -> pa.Array:
+    buffer = column.buffers()[1]
+    start = column.offset * width
+    data = b"" if buffer is None else buffer.to_pybytes()[start : start + len(column) * width]
+    return _from_bytes(data, width, column)
+
+
+def _from_bytes(data: bytes, width: int, column: pa.Array) -> pa.Array:
+    offsets = np.arange(len(column) + 1, dtype=np.int64) * width
+    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(data)]
+    plain = pa.Array.from_buffers(pa.large_binary(), len(column), buffers)
+    if not column.null_count:
+        return plain
+    return pc.if_else(column.is_valid(), plain, pa.scalar(None, pa.large_binary()))
+
 
 FILTER_BYTES = 32768
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -31,26 +133,26 @@ def build(
     return of_hashes(field_ids, (hashed(field_ids, columns) for columns in batches))
 
 
-def of_hashes(field_ids: Sequence[FieldId], hashes: Iterable[xxh64.U64]) -> KeyExistenceFilter:
+def of_hashes(field_ids: Sequence[FieldId], hashes: Iterable[hashing.U64]) -> KeyExistenceFilter:
     """Record keys by their hashes."""
-    blocks = split_block.empty(FILTER_BYTES)
+    blocks = hashing.empty(FILTER_BYTES)
     for part in hashes:
-        split_block.insert(blocks, part)
+        hashing.insert(blocks, part)
     return _filter(tuple(field_ids), blocks)
 
 
-def hashed(field_ids: Sequence[FieldId], columns: Sequence[pa.Array]) -> xxh64.U64:
+def hashed(field_ids: Sequence[FieldId], columns: Sequence[pa.Array]) -> hashing.U64:
     """Hash the keys of rows, given as one array per field; keys with a null are left out."""
     if len(columns) != len(field_ids):
         msg = f"{len(columns)} columns for a key of {len(field_ids)} fields"
         raise InvalidRequestError(msg)
-    return _hashes(key_bytes.encoded(columns))
+    return _hashes(encoded(columns))
 
 
 def merged(filters: Sequence[KeyExistenceFilter]) -> KeyExistenceFilter:
     """Merge filters of the same kind, each over a part of the inserted rows."""
     field_ids = filters[0].field_ids
-    blocks = split_block.empty(FILTER_BYTES)
+    blocks = hashing.empty(FILTER_BYTES)
     for each in filters:
         keys = each.keys
         if isinstance(keys, ExactKeys) or each.field_ids != field_ids:
@@ -80,12 +182,12 @@ def may_intersect(one: KeyExistenceFilter, other: KeyExistenceFilter) -> bool:
     return bool(np.any(np.all(shared != 0, axis=1)))
 
 
-def may_contain(keys: KeyExistenceFilter, hashes: xxh64.U64) -> bool:
+def may_contain(keys: KeyExistenceFilter, hashes: hashing.U64) -> bool:
     """Whether one of these hashed keys may be recorded; true when that is unknown."""
     if isinstance(keys.keys, ExactKeys) or not _comparable(keys.keys, keys.keys):
         return True
     blocks = _blocks(keys.keys)
-    return bool(split_block.contains(blocks, hashes).any())
+    return bool(hashing.contains(blocks, hashes).any())
 
 
 def is_empty(keys: KeyExistenceFilter) -> bool:
@@ -100,13 +202,13 @@ def _comparable(one: BloomKeys, other: BloomKeys) -> bool:
         one.number_of_items == other.number_of_items
         and abs(one.probability - other.probability) < _EPSILON
         and len(one.bitmap) == len(other.bitmap)
-        and len(one.bitmap) % split_block.BLOCK_BYTES == 0
+        and len(one.bitmap) % hashing.BLOCK_BYTES == 0
     )
 
 
 def _filter(field_ids: tuple[FieldId, ...], blocks: Blocks) -> KeyExistenceFilter:
     keys = BloomKeys(
-        bitmap=split_block.encode(blocks),
+        bitmap=hashing.encode(blocks),
         num_bits=FILTER_BYTES * 8,
         number_of_items=DEFAULT_ITEMS,
         probability=DEFAULT_PROBABILITY,
@@ -115,10 +217,10 @@ def _filter(field_ids: tuple[FieldId, ...], blocks: Blocks) -> KeyExistenceFilte
 
 
 def _blocks(keys: BloomKeys) -> Blocks:
-    return split_block.decode(keys.bitmap)
+    return hashing.decode(keys.bitmap)
 
 
-def _hashes(keys: pa.Array) -> xxh64.U64:
+def _hashes(keys: pa.Array) -> hashing.U64:
     """Hash all keys that are not null."""
     present = keys.drop_null()
     if len(present) == 0:
@@ -126,4 +228,41 @@ def _hashes(keys: pa.Array) -> xxh64.U64:
     offsets = np.frombuffer(present.buffers()[1], dtype=np.int64)
     offsets = offsets[present.offset : present.offset + len(present) + 1]
     data = np.frombuffer(present.buffers()[2] or b"", dtype=np.uint8)
-    return xxh64.hash_slices(data, offsets)
+    return hashing.hash_slices(data, offsets)
+
+
+MOST_KEYS = 4 << 20
+"""Limit of hashes in memory; above it, only the recorded filter is used."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyHashes:
+    """Hashes in ascending order, without repeats."""
+
+    hashes: U64
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    @staticmethod
+    def of(parts: Iterable[U64 | None]) -> KeyHashes | None:
+        """Merge parts; None when a part is unknown or when there are too many keys."""
+        hashes_of: list[U64] = [np.array([], dtype=np.uint64)]
+        count = 0
+        for part in parts:
+            count += 0 if part is None else len(part)
+            if part is None or count > MOST_KEYS:
+                return None
+            hashes_of.append(part)
+        # np.unique hashes the numbers before it sorts them, which takes ten times as long.
+        ordered = np.sort(np.concatenate(hashes_of))
+        is_first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+        return KeyHashes(ordered[is_first])
+
+    def contains_any(self, hashes: U64) -> bool:
+        """Whether one of these keys is inserted."""
+        if not len(self.hashes):
+            return False
+        places = np.searchsorted(self.hashes, hashes)
+        places[places == len(self.hashes)] = 0
+        return bool((self.hashes[places] == hashes).any())

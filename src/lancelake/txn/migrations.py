@@ -19,9 +19,8 @@ from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import Manifest, WriterVersion
 from lancelake.format.schema import Field
 from lancelake.txn import fragment_reuse
-from lancelake.txn.facts import Facts, MissingFacts
 from lancelake.txn.fragments import without_dropped_files
-from lancelake.txn.state import TableState
+from lancelake.txn.options import Facts, MissingFacts, TableState
 
 _COVERAGE_IS_RIGHT_SINCE = (0, 8, 15)
 
@@ -74,13 +73,13 @@ def _without_coverage(
 ) -> frozenset[UUID]:
     if not _coverage_is_right(writer):
         return frozenset(i.uuid for i in indices)
-    found = {i.uuid for i in indices if i.fragments() is None}
+    unbounded = {i.uuid for i in indices if i.fragments() is None}
     by_name = sorted(indices, key=lambda i: i.name)
     for _, entries in groupby(by_name, key=lambda i: i.name):
         segments = tuple(entries)
         if _overlap(segments):
-            found |= {i.uuid for i in segments}
-    return frozenset(found)
+            unbounded |= {i.uuid for i in segments}
+    return frozenset(unbounded)
 
 
 def _coverage_is_right(writer: WriterVersion | None) -> bool:
@@ -171,9 +170,9 @@ def _without_double_fields(manifest: Manifest, before: Manifest) -> Manifest:
     fresh = {old: FieldId(first + n) for n, old in enumerate(doubled)}
     fields = tuple(_renamed(f, fresh) for f in manifest.schema.fields)
     schema = replace(manifest.schema, fields=fields)
-    kept = schema.by_id()
+    by_id = schema.by_id()
     fragments = tuple(
-        without_dropped_files(_last_renumbered(f, fresh), kept) for f in manifest.fragments
+        without_dropped_files(_last_renumbered(f, fresh), by_id) for f in manifest.fragments
     )
     return replace(manifest, schema=schema, fragments=fragments)
 

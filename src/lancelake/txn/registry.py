@@ -28,6 +28,7 @@ from lancelake.txn.ops import (
     update_config,
     update_mem_wal_state,
 )
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import (
     AffectedRows,
     Context,
@@ -38,7 +39,6 @@ from lancelake.txn.rules import (
     Verdict,
     VersionTarget,
 )
-from lancelake.txn.state import TableState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +48,17 @@ class Bound:
     apply: Callable[[TableState, VersionTarget], TableState]
     conflicts: Callable[[Operation, Context], Verdict]
     rebase: Callable[[Rebasing], Operation | Retryable]
+    unseen: Callable[[Context], Verdict]
 
 
 def conflicts(mine: Operation, theirs: Operation, context: Context) -> Verdict:
     """Check whether mine conflicts with theirs, which was committed first."""
     return rules_of(mine).conflicts(theirs, context)
+
+
+def unseen(mine: Operation, context: Context) -> Verdict:
+    """Check whether mine is still valid after commits that are not known."""
+    return rules_of(mine).unseen(context)
 
 
 def rebase(
@@ -123,4 +129,5 @@ def _bound(rules: Rules[Op], op: Op) -> Bound:
         apply=partial(rules.apply, op),
         conflicts=partial(rules.conflicts, op),
         rebase=partial(rules.rebase, op),
+        unseen=partial(rules.unseen, op),
     )

@@ -14,9 +14,8 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId, FragmentId, Version
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import Operation
-from lancelake.txn.key_hashes import KeyHashes
-from lancelake.txn.options import BuildOptions
-from lancelake.txn.state import TableState
+from lancelake.txn.key_bloom import KeyHashes
+from lancelake.txn.options import BuildOptions, TableState
 
 RowOffsets = bytes | tuple[int, ...]
 """Offsets of rows in a fragment: a portable Roaring bitmap, or the numbers."""
@@ -117,13 +116,28 @@ class VersionTarget:
 Op = TypeVar("Op")
 
 
+def _made_again(op: Op, context: Context) -> Verdict:  # noqa: ARG001  # one shape for all
+    """Require that an operation is made again: what it is based on may have changed."""
+    return Retryable("its changes are not known")
+
+
+def always_valid(op: Op, context: Context) -> Verdict:  # noqa: ARG001  # one shape for all
+    """Keep an operation that does not depend on what was read."""
+    return OK
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules(Generic[Op]):
-    """How an operation is applied, checked for conflicts and rebased."""
+    """How an operation is applied, checked for conflicts and rebased.
+
+    `unseen` is the verdict when the commits in between are not known, because they were cleaned up:
+    whether the operation would be the same if it were made on the version after them.
+    """
 
     apply: Callable[[Op, TableState, VersionTarget], TableState]
     conflicts: Callable[[Op, Operation, Context], Verdict]
     rebase: Callable[[Op, Rebasing], Op | Retryable]
+    unseen: Callable[[Op, Context], Verdict] = _made_again
 
 
 def unchanged(op: Op, rebasing: Rebasing) -> Op | Retryable:  # noqa: ARG001  # one shape for all

@@ -7,20 +7,17 @@ from dataclasses import replace
 import numpy as np
 from pyroaring import BitMap
 
-from lancelake.format.flags import FeatureFlags
 from lancelake.format.fragment import DeletionFile, DeletionFileType, Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId, Version
 from lancelake.format.index_meta import IndexMetadata
-from lancelake.format.manifest import WriterVersion
+from lancelake.format.manifest import FeatureFlags, WriterVersion
 from lancelake.format.operations import Operation
-from lancelake.format.rowids.lineage import VersionSequence
-from lancelake.format.rowids.sequence import RowIdSequence
+from lancelake.format.rowids import RowIdSequence, VersionSequence
 from lancelake.format.transaction import Transaction
-from lancelake.txn import build, examples, registry, row_ids
-from lancelake.txn.options import BuildOptions
+from lancelake.txn import build, conflict_matrix, registry, row_id_assignment
+from lancelake.txn.options import BuildOptions, TableState
 from lancelake.txn.rules import AffectedRows, Context, Retryable, Verdict
-from lancelake.txn.state import TableState
 
 WRITER = WriterVersion(library="lancelake", version="1.2.3")
 OPTIONS = BuildOptions(timestamp_ns=5_000_000_000, writer=WRITER)
@@ -36,14 +33,14 @@ def transaction(operation: Operation, *, read_version: int = 1) -> Transaction:
 
 
 def table(*, stable: bool = False, indices: tuple[IndexMetadata, ...] = ()) -> TableState:
-    state = replace(examples.table(), indices=indices)
+    state = replace(conflict_matrix.table(), indices=indices)
     if not stable:
         return state
-    made = VersionSequence.constant(1, rows=examples.ROWS).encode()
+    made = VersionSequence.constant(1, rows=conflict_matrix.ROWS).encode()
     fragments = tuple(
         replace(
             f,
-            row_ids=ids(range(n * examples.ROWS, (n + 1) * examples.ROWS)),
+            row_ids=ids(range(n * conflict_matrix.ROWS, (n + 1) * conflict_matrix.ROWS)),
             created_at_versions=made,
             last_updated_at_versions=made,
         )
@@ -52,7 +49,7 @@ def table(*, stable: bool = False, indices: tuple[IndexMetadata, ...] = ()) -> T
     manifest = replace(
         state.manifest,
         fragments=fragments,
-        next_row_id=2 * examples.ROWS,
+        next_row_id=2 * conflict_matrix.ROWS,
         reader_feature_flags=STABLE,
         writer_feature_flags=STABLE,
     )
@@ -87,6 +84,14 @@ def verdict(
     )
 
 
+def unseen(mine: Operation, *theirs: Operation) -> Verdict:
+    """Return the verdict after commits of which only the resulting version is known."""
+    head = table()
+    for operation in theirs:
+        head = after(operation, head, restored=head)
+    return registry.unseen(mine, Context(base=table(), theirs_after=head))
+
+
 def ids(values: range | list[int]) -> bytes:
     return RowIdSequence.of(np.array(list(values), dtype=np.uint64)).encode()
 
@@ -96,7 +101,7 @@ def fragment_ids(state: TableState) -> list[int]:
 
 
 def row_id_list(fragment: Fragment) -> list[int]:
-    return [int(i) for i in row_ids.row_id_values(fragment)]
+    return [int(i) for i in row_id_assignment.row_id_values(fragment)]
 
 
 def versions(encoded: object, rows: int) -> list[int]:
@@ -123,7 +128,7 @@ class Deletions:
         if file.id in self.stored:
             return self.stored[file.id]
         # `examples.without_rows` puts the rows into the id.
-        return BitMap(n for n in range(examples.ROWS) if file.id >> n & 1)
+        return BitMap(n for n in range(conflict_matrix.ROWS) if file.id >> n & 1)
 
     def store_deletions(
         self, fragment_id: FragmentId, rows: BitMap, read_version: Version

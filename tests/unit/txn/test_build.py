@@ -9,15 +9,15 @@ from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format import operations as ops
 from lancelake.format.bases import BasePath
 from lancelake.format.file_version import FileVersion
-from lancelake.format.flags import FeatureFlags
 from lancelake.format.ids import BaseId, FragmentId, Version
-from lancelake.txn import build, examples
-from lancelake.txn.examples import FIRST, without_rows
+from lancelake.format.manifest import FeatureFlags
+from lancelake.txn import build, conflict_matrix
+from lancelake.txn.conflict_matrix import FIRST, without_rows
 from lancelake.txn.options import VersionChoices
 from tests.unit.txn.making import OPTIONS, after, ids, row_id_list, table, transaction
 
-NEW = examples.fragment(FragmentId(0), path="new.lance")
-CREATE = ops.Overwrite(fragments=(NEW,), schema=examples.table().manifest.schema)
+NEW = conflict_matrix.fragment(FragmentId(0), path="new.lance")
+CREATE = ops.Overwrite(fragments=(NEW,), schema=conflict_matrix.table().manifest.schema)
 RESERVE = ops.ReserveFragments(num_fragments=0)
 DELETE = ops.Delete(
     updated_fragments=(without_rows(FIRST, 1),), deleted_fragment_ids=(), predicate="p"

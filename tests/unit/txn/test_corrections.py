@@ -9,8 +9,7 @@ from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FieldId, FragmentId, Version
 from lancelake.format.manifest import Manifest
 from lancelake.format.schema import Schema
-from lancelake.txn.corrections import NO_CORRECTIONS, Corrections
-from lancelake.txn.state import TableState
+from lancelake.txn.options import NO_CORRECTIONS, Corrections, TableState
 
 
 def fragment(number: int, rows: int) -> Fragment:

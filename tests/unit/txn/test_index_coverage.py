@@ -11,7 +11,7 @@ from lancelake.format.index_meta import FRAGMENT_REUSE, IndexDetails, IndexMetad
 from lancelake.format.schema import Schema
 from lancelake.proto import table_pb2
 from lancelake.txn import index_coverage
-from lancelake.txn.examples import FIRST, KEY, SECOND, TEXT, VALUE, index, mem_wal
+from lancelake.txn.conflict_matrix import FIRST, KEY, SECOND, TEXT, VALUE, index, mem_wal
 from lancelake.txn.fragment_reuse import followed, has_hidden_moves
 from tests.unit.txn.making import covered, table
 

@@ -9,8 +9,8 @@ import pytest
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.ids import FieldId
-from lancelake.format.key_filter import ExactKeys, KeyExistenceFilter
-from lancelake.txn import key_bloom, key_bytes
+from lancelake.format.primary_key import ExactKeys, KeyExistenceFilter
+from lancelake.txn import key_bloom
 
 K = (FieldId(0),)
 
@@ -27,7 +27,7 @@ def test_a_shared_key_is_found() -> None:
     assert key_bloom.may_intersect(numbers(1, 2), numbers(2, 3))
 
 
-def test_a_few_thousand_other_keys_are_told_apart() -> None:
+def test_a_few_thousand_other_keys_are_distinguished() -> None:
     mine = keys(pa.array(range(2000), pa.int64()))
     theirs = keys(pa.array(range(100_000, 100_010), pa.int64()))
     assert not key_bloom.may_intersect(mine, theirs)
@@ -95,17 +95,17 @@ def test_a_key_needs_a_column_for_each_field() -> None:
     ],
 )
 def test_a_value_has_one_encoding(column: pa.Array, expected: bytes) -> None:
-    assert key_bytes.encoded([column])[0].as_py() == expected
+    assert key_bloom.encoded([column])[0].as_py() == expected
 
 
 def test_each_part_ends_with_a_zero_byte() -> None:
-    found = key_bytes.encoded([pa.array(["ab"]), pa.array([b"c"])])
+    found = key_bloom.encoded([pa.array(["ab"]), pa.array([b"c"])])
     assert found[0].as_py() == b"ab\0c\0"
 
 
 def test_slices_are_read_from_where_they_start() -> None:
     column = pa.array([b"ab", b"cd", b"ef"], pa.binary(2)).slice(1, 2)
-    assert key_bytes.encoded([column]).to_pylist() == [b"cd", b"ef"]
+    assert key_bloom.encoded([column]).to_pylist() == [b"cd", b"ef"]
     assert key_bloom.build(K, [[pa.array([1, 2, 3], pa.int64()).slice(1)]]) == numbers(2, 3)
 
 

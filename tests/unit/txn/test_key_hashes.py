@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lancelake.format.ids import FieldId
-from lancelake.txn import inserted_keys, key_bloom, key_hashes
+from lancelake.txn import inserted_keys, key_bloom
 from lancelake.txn.inserted_keys import InsertedKeys
 
 KEY = (FieldId(0),)
@@ -53,7 +53,7 @@ def test_parts_united_are_the_same_as_all_at_once(
 
 
 def test_too_many_keys_are_not_held(monkeypatch) -> None:
-    monkeypatch.setattr(key_hashes, "MOST_KEYS", 3)
+    monkeypatch.setattr(key_bloom, "MOST_KEYS", 3)
     monkeypatch.setattr(inserted_keys, "MOST_KEYS", 3)
     assert _collected([1, 2, 3]).hashes is not None
     assert _collected([1, 2], [3, 4]).hashes is None

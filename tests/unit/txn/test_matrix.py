@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lancelake.format import operations as ops
-from lancelake.txn.matrix import Cell, PairOutcome, markdown, matrix
+from lancelake.txn.conflict_matrix import Cell, PairOutcome, markdown, matrix
 
 OK, R, X = PairOutcome.OK, PairOutcome.RETRY, PairOutcome.REFUSED
 

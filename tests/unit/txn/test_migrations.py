@@ -14,9 +14,17 @@ from lancelake.format.ids import FieldId
 from lancelake.format.index_meta import IndexFile
 from lancelake.format.manifest import WriterVersion
 from lancelake.txn import migrations
-from lancelake.txn.examples import FIRST, KEY, SECOND, TEXT, VALUE, data_file, fragment, index
-from lancelake.txn.facts import Facts
-from lancelake.txn.state import TableState
+from lancelake.txn.conflict_matrix import (
+    FIRST,
+    KEY,
+    SECOND,
+    TEXT,
+    VALUE,
+    data_file,
+    fragment,
+    index,
+)
+from lancelake.txn.options import Facts, TableState
 from tests.unit.txn.making import OPTIONS, after, covered, fragment_ids, table
 
 NOTHING = ops.ReserveFragments(num_fragments=0)

@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import assert_never
 
 from lancelake.format import operations as ops
-from lancelake.txn import fragments, overlap, row_ids
+from lancelake.format.schema import Field
+from lancelake.txn import fragments, overlap, row_id_assignment
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import (
     OK,
     Context,
@@ -17,7 +19,6 @@ from lancelake.txn.rules import (
     VersionTarget,
     unchanged,
 )
-from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Append, head: TableState, target: VersionTarget) -> TableState:
@@ -26,8 +27,10 @@ def apply(op: ops.Append, head: TableState, target: VersionTarget) -> TableState
     added = fragments.numbered(op.fragments, fragments.next_id(before))
     next_row_id = before.next_row_id
     if before.has_stable_row_ids:
-        row_ids.ensure_free(op.fragments, before.fragments)
-        assigned = row_ids.for_new_rows(added, next_row_id=next_row_id, version=target.version)
+        row_id_assignment.ensure_free(op.fragments, before.fragments)
+        assigned = row_id_assignment.for_new_rows(
+            added, next_row_id=next_row_id, version=target.version
+        )
         added, next_row_id = assigned.fragments, assigned.next_row_id
     manifest = replace(before, fragments=head.fragments.appended(added), next_row_id=next_row_id)
     return replace(head, manifest=manifest)
@@ -73,4 +76,25 @@ def _against_schema(op: ops.Append, theirs: ops.Merge | ops.Project, context: Co
     return OK
 
 
-RULES: Rules[ops.Append] = Rules(apply=apply, conflicts=conflicts, rebase=unchanged)
+def unseen(op: ops.Append, context: Context) -> Verdict:
+    """Check an append: its rows must be valid in the table as it is now."""
+    base, after = context.base.manifest, context.theirs_after.manifest
+    if base.data_version != after.data_version:
+        return Retryable("the version of the data files changed")
+    before, now = base.schema.by_id(), after.schema.by_id()
+    written = {i for f in op.fragments for file in f.files for i in file.fields if i >= 0}
+    is_same = all(
+        i in before and i in now and _rules_of(before[i]) == _rules_of(now[i]) for i in written
+    )
+    if not is_same or any(i not in before and not now[i].nullable for i in now):
+        return Retryable("the schema changed")
+    return OK
+
+
+def _rules_of(field: Field) -> object:
+    """Return what the values of a field in a data file depend on."""
+    kind = (field.logical_type, field.extension_name, field.is_blob_v1)
+    return field.name, field.parent_id, field.nullable, kind
+
+
+RULES: Rules[ops.Append] = Rules(apply=apply, conflicts=conflicts, rebase=unchanged, unseen=unseen)

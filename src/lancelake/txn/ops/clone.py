@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import OK, Context, Incompatible, Rules, Verdict, VersionTarget, unchanged
-from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Clone, head: TableState, target: VersionTarget) -> TableState:

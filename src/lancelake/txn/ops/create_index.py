@@ -8,7 +8,8 @@ from typing import assert_never
 from lancelake.format import operations as ops
 from lancelake.format.index_meta import MEM_WAL, IndexMetadata
 from lancelake.format.merged_generation import MergedGeneration
-from lancelake.txn import index_coverage, mem_wal, overlap
+from lancelake.txn import index_coverage, merged_generations, overlap
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import (
     OK,
     REBASE,
@@ -20,15 +21,14 @@ from lancelake.txn.rules import (
     Verdict,
     VersionTarget,
 )
-from lancelake.txn.state import TableState
 
 
 def apply(op: ops.CreateIndex, head: TableState, target: VersionTarget) -> TableState:
     """Remove the old entries and add the new ones."""
     gone = {i.uuid for i in (*op.removed_indices, *op.new_indices)}
-    kept = (i for i in head.indices if i.uuid not in gone)
-    after = replace(head, indices=(*kept, *op.new_indices))
-    return mem_wal.with_catchup(after, (*op.removed_indices, *op.new_indices), target)
+    remaining = (i for i in head.indices if i.uuid not in gone)
+    after = replace(head, indices=(*remaining, *op.new_indices))
+    return merged_generations.with_catchup(after, (*op.removed_indices, *op.new_indices), target)
 
 
 def conflicts(op: ops.CreateIndex, theirs: ops.Operation, context: Context) -> Verdict:
@@ -103,9 +103,9 @@ def _with_progress(index: IndexMetadata, head: TableState) -> IndexMetadata:
     current = head.index_named(MEM_WAL)
     if index.name != MEM_WAL or current is None:
         return index
-    reached = mem_wal.progress_of(current).items()
+    reached = merged_generations.progress_of(current).items()
     marks = (MergedGeneration(region_id=r, generation=g) for r, g in reached)
-    return mem_wal.with_progress(index, marks)
+    return merged_generations.with_progress(index, marks)
 
 
 RULES: Rules[ops.CreateIndex] = Rules(apply=apply, conflicts=conflicts, rebase=rebase)

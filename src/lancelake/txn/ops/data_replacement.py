@@ -10,7 +10,8 @@ from lancelake.format import operations as ops
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import TOMBSTONE
 from lancelake.format.operations.data_replacement import Replacement
-from lancelake.txn import fragments, index_coverage, overlap, row_ids
+from lancelake.txn import fragments, index_coverage, overlap, row_id_assignment
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import (
     OK,
     Context,
@@ -21,7 +22,6 @@ from lancelake.txn.rules import (
     VersionTarget,
     unchanged,
 )
-from lancelake.txn.state import TableState
 
 
 def apply(op: ops.DataReplacement, head: TableState, target: VersionTarget) -> TableState:
@@ -30,7 +30,7 @@ def apply(op: ops.DataReplacement, head: TableState, target: VersionTarget) -> T
     current = head.fragments_by_id()
     fragments.ensure_known(overlap.replaced(op), current, what="the replacement of data")
     swapped = (_replaced(current[r.fragment_id], r) for r in op.replacements)
-    updated = [row_ids.touched_in(f, target.version) for f in swapped]
+    updated = [row_id_assignment.touched_in(f, target.version) for f in swapped]
     after = head.fragments.exchanged(updated)
     changed = [f.id for f in updated]
     indices = index_coverage.without_fragments(head.indices, overlap.replaced_fields(op), changed)

@@ -7,7 +7,8 @@ from typing import assert_never
 
 from lancelake.format import operations as ops
 from lancelake.txn import overlap
-from lancelake.txn.row_changes import changed_rows, rebased_rows
+from lancelake.txn.options import TableState
+from lancelake.txn.overlap import changed_rows, rebased_rows
 from lancelake.txn.rules import (
     OK,
     Context,
@@ -18,7 +19,6 @@ from lancelake.txn.rules import (
     Verdict,
     VersionTarget,
 )
-from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Delete, head: TableState, target: VersionTarget) -> TableState:

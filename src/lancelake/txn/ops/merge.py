@@ -7,7 +7,8 @@ from typing import assert_never
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
-from lancelake.txn import index_coverage, overlap, row_ids
+from lancelake.txn import index_coverage, overlap, row_id_assignment
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import (
     OK,
     Context,
@@ -18,7 +19,6 @@ from lancelake.txn.rules import (
     VersionTarget,
     unchanged,
 )
-from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Merge, head: TableState, target: VersionTarget) -> TableState:
@@ -26,7 +26,7 @@ def apply(op: ops.Merge, head: TableState, target: VersionTarget) -> TableState:
     _ensure_same_rows(op, head)
     before = head.fragments_by_id()
     after = tuple(
-        row_ids.touched_in(f, target.version)
+        row_id_assignment.touched_in(f, target.version)
         if f.id in before and before[f.id].files != f.files
         else f
         for f in op.fragments

@@ -7,11 +7,12 @@ from typing import assert_never
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
+from lancelake.format.bases import BasePath
 from lancelake.format.file_version import DEFAULT, FileVersion, only
-from lancelake.format.flags import FeatureFlags
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.manifest import Manifest
-from lancelake.txn import bases, fragments, overlap, row_ids
+from lancelake.format.manifest import FeatureFlags, Manifest
+from lancelake.txn import fragments, overlap, row_id_assignment, table_metadata
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import (
     OK,
     Context,
@@ -22,7 +23,6 @@ from lancelake.txn.rules import (
     VersionTarget,
     unchanged,
 )
-from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Overwrite, head: TableState, target: VersionTarget) -> TableState:
@@ -31,7 +31,9 @@ def apply(op: ops.Overwrite, head: TableState, target: VersionTarget) -> TableSt
     added = fragments.renumbered(op.fragments, fragments.next_id(before))
     next_row_id = before.next_row_id
     if before.has_stable_row_ids:
-        assigned = row_ids.for_new_rows(added, next_row_id=next_row_id, version=target.version)
+        assigned = row_id_assignment.for_new_rows(
+            added, next_row_id=next_row_id, version=target.version
+        )
         added, next_row_id = assigned.fragments, assigned.next_row_id
     manifest = replace(
         before,
@@ -97,12 +99,21 @@ def _data_version(op: ops.Overwrite, before: Manifest, target: VersionTarget) ->
     return only(versions) if versions else DEFAULT
 
 
-def _base_paths(op: ops.Overwrite, before: Manifest) -> tuple[bases.BasePath, ...]:
+def _base_paths(op: ops.Overwrite, before: Manifest) -> tuple[BasePath, ...]:
     if not op.initial_bases:
         return before.base_paths
     if before.version:
         raise InvalidRequestError("base paths can only be set when a table is created")
-    return bases.extended((), op.initial_bases)
+    return table_metadata.extended((), op.initial_bases)
 
 
-RULES: Rules[ops.Overwrite] = Rules(apply=apply, conflicts=conflicts, rebase=unchanged)
+def unseen(op: ops.Overwrite, context: Context) -> Verdict:
+    """Check an overwrite: it replaces whatever rows there are, but not another's settings."""
+    base, after = context.base.manifest, context.theirs_after.manifest
+    mine = overlap.upserts(op.config_upsert_values)
+    return overlap.on_same_settings(mine, base.config, after.config)
+
+
+RULES: Rules[ops.Overwrite] = Rules(
+    apply=apply, conflicts=conflicts, rebase=unchanged, unseen=unseen
+)

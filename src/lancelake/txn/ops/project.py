@@ -7,6 +7,7 @@ from typing import assert_never
 
 from lancelake.format import operations as ops
 from lancelake.txn import fragments, index_coverage
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import (
     OK,
     Context,
@@ -17,7 +18,6 @@ from lancelake.txn.rules import (
     VersionTarget,
     unchanged,
 )
-from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Project, head: TableState, target: VersionTarget) -> TableState:

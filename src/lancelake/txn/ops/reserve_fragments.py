@@ -6,8 +6,17 @@ from dataclasses import replace
 from typing import assert_never
 
 from lancelake.format import operations as ops
-from lancelake.txn.rules import OK, Context, Incompatible, Rules, Verdict, VersionTarget, unchanged
-from lancelake.txn.state import TableState
+from lancelake.txn.options import TableState
+from lancelake.txn.rules import (
+    OK,
+    Context,
+    Incompatible,
+    Rules,
+    Verdict,
+    VersionTarget,
+    always_valid,
+    unchanged,
+)
 
 
 def apply(op: ops.ReserveFragments, head: TableState, target: VersionTarget) -> TableState:
@@ -43,4 +52,6 @@ def conflicts(op: ops.ReserveFragments, theirs: ops.Operation, context: Context)
             assert_never(theirs)
 
 
-RULES: Rules[ops.ReserveFragments] = Rules(apply=apply, conflicts=conflicts, rebase=unchanged)
+RULES: Rules[ops.ReserveFragments] = Rules(
+    apply=apply, conflicts=conflicts, rebase=unchanged, unseen=always_valid
+)

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import assert_never
 
 from lancelake.errors import InternalError, InvalidRequestError
-from lancelake.format import flags
+from lancelake.format import manifest as flags
 from lancelake.format import operations as ops
-from lancelake.txn import mem_wal, overlap
+from lancelake.txn import merged_generations, overlap
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import OK, Context, Incompatible, Rules, Verdict, VersionTarget, unchanged
-from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Restore, head: TableState, target: VersionTarget) -> TableState:
@@ -27,7 +27,7 @@ def apply(op: ops.Restore, head: TableState, target: VersionTarget) -> TableStat
         max_fragment_id=_highest(old.manifest.max_fragment_id, head.manifest.max_fragment_id),
         next_row_id=max(old.manifest.next_row_id, head.manifest.next_row_id),
     )
-    return TableState(manifest=manifest, indices=mem_wal.kept_by_restore(old, head))
+    return TableState(manifest=manifest, indices=merged_generations.kept_by_restore(old, head))
 
 
 def conflicts(op: ops.Restore, theirs: ops.Operation, context: Context) -> Verdict:

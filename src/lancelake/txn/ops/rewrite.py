@@ -12,6 +12,7 @@ from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.operations.rewrite import RewriteGroup
 from lancelake.txn import fragments, index_coverage, overlap
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import (
     OK,
     Context,
@@ -22,7 +23,6 @@ from lancelake.txn.rules import (
     VersionTarget,
     unchanged,
 )
-from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Rewrite, head: TableState, target: VersionTarget) -> TableState:
@@ -107,20 +107,20 @@ def _keeps_together(op: ops.Rewrite, indices: tuple[IndexMetadata, ...]) -> Verd
 
 
 def _numbered(groups: tuple[RewriteGroup, ...], first: int) -> tuple[RewriteGroup, ...]:
-    found: list[RewriteGroup] = []
+    numbered: list[RewriteGroup] = []
     for group in groups:
         new = fragments.numbered(group.new_fragments, first)
         first += sum(1 for f in group.new_fragments if f.id == 0)
-        found.append(replace(group, new_fragments=new))
-    return tuple(found)
+        numbered.append(replace(group, new_fragments=new))
+    return tuple(numbered)
 
 
 def _exchanged(before: FragmentList, groups: tuple[RewriteGroup, ...]) -> FragmentList:
-    known = frozenset(before.ids)
+    ids = frozenset(before.ids)
     gone: set[FragmentId] = set()
     for group in groups:
         for old in group.old_fragments:
-            if old.id not in known or old.id in gone:
+            if old.id not in ids or old.id in gone:
                 msg = f"a rewrite replaces fragment {old.id}, which the table does not have"
                 raise InvalidRequestError(msg, fragment=old.id)
             gone.add(old.id)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lancelake.errors import UnsupportedError
 from lancelake.format import operations as ops
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import Context, Incompatible, Rules, Verdict, VersionTarget, unchanged
-from lancelake.txn.state import TableState
 
 
 def apply(op: ops.UnknownOperation, head: TableState, target: VersionTarget) -> TableState:

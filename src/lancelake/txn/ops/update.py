@@ -9,18 +9,19 @@ from typing import assert_never
 from lancelake.format import operations as ops
 from lancelake.format import updated_offsets
 from lancelake.format.fragment import Fragment
-from lancelake.format.key_filter import KeyExistenceFilter
 from lancelake.format.operations.update import UpdateMode
+from lancelake.format.primary_key import KeyExistenceFilter
 from lancelake.txn import (
-    added_keys,
     fragments,
     index_coverage,
+    inserted_keys,
     key_bloom,
-    mem_wal,
+    merged_generations,
     overlap,
-    row_ids,
+    row_id_assignment,
 )
-from lancelake.txn.row_changes import changed_rows, rebased_rows
+from lancelake.txn.options import TableState
+from lancelake.txn.overlap import changed_rows, rebased_rows
 from lancelake.txn.rules import (
     OK,
     Compatible,
@@ -32,7 +33,6 @@ from lancelake.txn.rules import (
     Verdict,
     VersionTarget,
 )
-from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Update, head: TableState, target: VersionTarget) -> TableState:
@@ -43,7 +43,7 @@ def apply(op: ops.Update, head: TableState, target: VersionTarget) -> TableState
     next_row_id = before.next_row_id
     if before.has_stable_row_ids:
         current = head.fragments_by_id()
-        assigned = row_ids.for_moved_rows(
+        assigned = row_id_assignment.for_moved_rows(
             added,
             sources=[current[i] for i in overlap.touched(op).all if i in current],
             next_row_id=next_row_id,
@@ -58,7 +58,7 @@ def apply(op: ops.Update, head: TableState, target: VersionTarget) -> TableState
     )
     return TableState(
         manifest=replace(after.manifest, next_row_id=next_row_id),
-        indices=mem_wal.advanced(after.indices, op.merged_generations, target),
+        indices=merged_generations.advanced(after.indices, op.merged_generations, target),
     )
 
 
@@ -79,7 +79,7 @@ def conflicts(op: ops.Update, theirs: ops.Operation, context: Context) -> Verdic
             changes = overlap.changes_field_rules(theirs)
             return Retryable("the schema changed") if changes else OK
         case ops.UpdateMemWalState():
-            return mem_wal.judged(op.merged_generations, theirs.merged_generations)
+            return merged_generations.judged(op.merged_generations, theirs.merged_generations)
         case ops.Overwrite() | ops.Restore() | ops.UnknownOperation():
             return _replaced(theirs)
         case (
@@ -114,7 +114,7 @@ def _against_files(op: ops.Update, theirs: ops.DataReplacement | ops.Rewrite) ->
 def _against_update(op: ops.Update, theirs: ops.Update, context: Context) -> Verdict:
     verdict = _same_keys(op, theirs, context)
     if isinstance(verdict, Compatible):
-        verdict = mem_wal.judged(op.merged_generations, theirs.merged_generations)
+        verdict = merged_generations.judged(op.merged_generations, theirs.merged_generations)
     if isinstance(verdict, Compatible):
         verdict = overlap.on_same_rows(op, theirs, context)
     return verdict
@@ -136,14 +136,14 @@ def _are_disjoint(mine: KeyExistenceFilter, theirs: ops.Update, context: Context
     others = theirs.inserted_rows
     if others is None or key_bloom.may_intersect(mine, others):
         return False
-    return not (theirs.new_fragments and added_keys.may_be_unrecorded(others, context))
+    return not (theirs.new_fragments and inserted_keys.may_be_unrecorded(others, context))
 
 
 def _against_added_keys(op: ops.Update, added: Sequence[Fragment], context: Context) -> Verdict:
     if op.inserted_rows is None:
         return OK
     has_rows = bool(op.new_fragments)
-    return added_keys.judged(op.inserted_rows, has_rows=has_rows, added=added, context=context)
+    return inserted_keys.judged(op.inserted_rows, has_rows=has_rows, added=added, context=context)
 
 
 def _replaced(theirs: ops.Overwrite | ops.Restore | ops.UnknownOperation) -> Verdict:
@@ -156,7 +156,7 @@ def _dated(op: ops.Update, target: VersionTarget) -> tuple[Fragment, ...]:
     """Set the version of rows whose columns were rewritten before it was known."""
     offsets = updated_offsets.decode(op.unknown)
     return tuple(
-        row_ids.touched_rows(f, overlap.as_bitmap(offsets[f.id]), target.version)
+        row_id_assignment.touched_rows(f, overlap.as_bitmap(offsets[f.id]), target.version)
         if f.id in offsets
         else f
         for f in op.updated_fragments
@@ -176,7 +176,7 @@ def _indices_after(
     return index_coverage.extended_by_moved_rows(
         indices,
         sources=overlap.touched(op).all,
-        moved_to=[f.id for f in added if row_ids.has_all_row_ids(f)],
+        moved_to=[f.id for f in added if row_id_assignment.has_all_row_ids(f)],
         changed_fields=index_coverage.with_members(schema, op.fields_for_preserving_frag_bitmap),
     )
 

@@ -5,14 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lancelake.format import operations as ops
-from lancelake.txn import bases
-from lancelake.txn.rules import OK, Context, Incompatible, Rules, Verdict, VersionTarget, unchanged
-from lancelake.txn.state import TableState
+from lancelake.format.bases import BasePath
+from lancelake.txn import table_metadata
+from lancelake.txn.options import TableState
+from lancelake.txn.rules import (
+    OK,
+    Context,
+    Incompatible,
+    Retryable,
+    Rules,
+    Verdict,
+    VersionTarget,
+    unchanged,
+)
 
 
 def apply(op: ops.UpdateBases, head: TableState, target: VersionTarget) -> TableState:
     """Register the bases."""
-    after = bases.extended(head.manifest.base_paths, op.new_bases)
+    after = table_metadata.extended(head.manifest.base_paths, op.new_bases)
     return replace(head, manifest=replace(head.manifest, base_paths=after))
 
 
@@ -27,12 +37,20 @@ def conflicts(op: ops.UpdateBases, theirs: ops.Operation, context: Context) -> V
     return OK
 
 
-def _same(mine: bases.BasePath, theirs: bases.BasePath) -> bool:
+def _same(mine: BasePath, theirs: BasePath) -> bool:
     return (
         (mine.id != 0 and mine.id == theirs.id)
         or (mine.name is not None and mine.name == theirs.name)
-        or bases.same_path(mine, theirs)
+        or table_metadata.same_path(mine, theirs)
     )
 
 
-RULES: Rules[ops.UpdateBases] = Rules(apply=apply, conflicts=conflicts, rebase=unchanged)
+def unseen(op: ops.UpdateBases, context: Context) -> Verdict:
+    """Check added bases: valid while no others were added."""
+    before, now = context.base.manifest.base_paths, context.theirs_after.manifest.base_paths
+    return OK if before == now else Retryable("bases were registered")
+
+
+RULES: Rules[ops.UpdateBases] = Rules(
+    apply=apply, conflicts=conflicts, rebase=unchanged, unseen=unseen
+)

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import assert_never
 
 from lancelake.format import operations as ops
-from lancelake.txn import metadata, overlap
+from lancelake.txn import overlap, table_metadata
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import (
     OK,
     Context,
@@ -17,18 +18,17 @@ from lancelake.txn.rules import (
     VersionTarget,
     unchanged,
 )
-from lancelake.txn.state import TableState
 
 
 def apply(op: ops.UpdateConfig, head: TableState, target: VersionTarget) -> TableState:
     """Apply the updates to the maps."""
     before = head.manifest
-    schema = metadata.with_schema_metadata(before.schema, op.schema_metadata)
+    schema = table_metadata.with_schema_metadata(before.schema, op.schema_metadata)
     manifest = replace(
         before,
-        config=metadata.changed(before.config, op.config),
-        table_metadata=metadata.changed(before.table_metadata, op.table_metadata),
-        schema=metadata.with_field_metadata(schema, op.field_metadata),
+        config=table_metadata.changed(before.config, op.config),
+        table_metadata=table_metadata.changed(before.table_metadata, op.table_metadata),
+        schema=table_metadata.with_field_metadata(schema, op.field_metadata),
     )
     return replace(head, manifest=manifest)
 
@@ -89,4 +89,17 @@ def _same_table_metadata(op: ops.UpdateConfig, theirs: ops.UpdateConfig) -> bool
     return mine.replace or other.replace or not mine.entries.keys().isdisjoint(other.entries)
 
 
-RULES: Rules[ops.UpdateConfig] = Rules(apply=apply, conflicts=conflicts, rebase=unchanged)
+def unseen(op: ops.UpdateConfig, context: Context) -> Verdict:
+    """Check settings: they conflict where another writer changed the same."""
+    base, after = context.base.manifest, context.theirs_after.manifest
+    if overlap.touches_schema(op) and base.schema != after.schema:
+        return Retryable("the schema changed")
+    verdict = overlap.on_same_settings(op.config, base.config, after.config)
+    if verdict is not OK:
+        return verdict
+    return overlap.on_same_settings(op.table_metadata, base.table_metadata, after.table_metadata)
+
+
+RULES: Rules[ops.UpdateConfig] = Rules(
+    apply=apply, conflicts=conflicts, rebase=unchanged, unseen=unseen
+)

@@ -8,23 +8,25 @@ from typing import assert_never
 from lancelake.format import operations as ops
 from lancelake.format.index_meta import MEM_WAL
 from lancelake.format.merged_generation import MergedGeneration
-from lancelake.txn import mem_wal
+from lancelake.txn import merged_generations
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import OK, Context, Incompatible, Rules, Verdict, VersionTarget, unchanged
-from lancelake.txn.state import TableState
 
 
 def apply(op: ops.UpdateMemWalState, head: TableState, target: VersionTarget) -> TableState:
     """Record the progress; rows and everything else stay."""
-    return replace(head, indices=mem_wal.advanced(head.indices, op.merged_generations, target))
+    return replace(
+        head, indices=merged_generations.advanced(head.indices, op.merged_generations, target)
+    )
 
 
 def conflicts(op: ops.UpdateMemWalState, theirs: ops.Operation, context: Context) -> Verdict:
     """Check progress: conflicts with other progress, and with changes of rows."""
     match theirs:
         case ops.Update() | ops.UpdateMemWalState():
-            return mem_wal.judged(op.merged_generations, theirs.merged_generations)
+            return merged_generations.judged(op.merged_generations, theirs.merged_generations)
         case ops.CreateIndex():
-            return mem_wal.judged(op.merged_generations, _marks(theirs))
+            return merged_generations.judged(op.merged_generations, _marks(theirs))
         case ops.UnknownOperation():
             return Incompatible("an operation of a newer release")
         case (
@@ -49,7 +51,7 @@ def _marks(theirs: ops.CreateIndex) -> list[MergedGeneration]:
     return [
         MergedGeneration(region_id=region, generation=generation)
         for entry in entries
-        for region, generation in mem_wal.progress_of(entry).items()
+        for region, generation in merged_generations.progress_of(entry).items()
     ]
 
 

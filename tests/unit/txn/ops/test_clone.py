@@ -6,11 +6,11 @@ import pytest
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
-from lancelake.format.flags import FeatureFlags
 from lancelake.format.ids import BaseId, Version
-from lancelake.txn import build, examples
-from lancelake.txn.examples import FIRST, VALUE, index, without_rows
-from lancelake.txn.state import TableState
+from lancelake.format.manifest import FeatureFlags
+from lancelake.txn import build, conflict_matrix
+from lancelake.txn.conflict_matrix import FIRST, VALUE, index, without_rows
+from lancelake.txn.options import TableState
 from tests.unit.txn.making import OPTIONS, after, table, transaction
 
 URI = "memory:///source"
@@ -27,7 +27,7 @@ def source() -> TableState:
     return replace(state, manifest=replace(state.manifest, fragments=fragments))
 
 
-def test_files_lie_at_the_source() -> None:
+def test_files_stay_at_the_source() -> None:
     state = cloned(source())
     first = state.manifest.fragments[0]
     assert first.deletion_file is not None
@@ -86,6 +86,6 @@ def test_a_base_takes_the_next_id() -> None:
 
 
 def shapes_base() -> build.cloning.BasePath:
-    op = examples.shapes()[ops.UpdateBases][0].operation
+    op = conflict_matrix.shapes()[ops.UpdateBases][0].operation
     assert isinstance(op, ops.UpdateBases)
     return op.new_bases[0]

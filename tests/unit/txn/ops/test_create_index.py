@@ -8,16 +8,18 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
 from lancelake.format.ids import TOMBSTONE, FieldId
 from lancelake.format.transaction import Transaction
-from lancelake.txn import examples, mem_wal
-from lancelake.txn.examples import FIRST, SECOND, TEXT, VALUE, index, mark
+from lancelake.txn import conflict_matrix, merged_generations
+from lancelake.txn.conflict_matrix import FIRST, SECOND, TEXT, VALUE, index, mark
 from lancelake.txn.rules import OK, REBASE, Incompatible, Retryable
 from tests.unit.txn.making import after, covered, rebased, table, verdict
 
 INDEX = index("i", VALUE, FIRST, SECOND)
 CREATE = ops.CreateIndex(new_indices=(INDEX,))
-COLUMN = examples.data_file("v.lance", (VALUE,))
-OTHERS = replace(examples.fragment(FIRST).files[0], fields=(examples.KEY, TOMBSTONE, TEXT))
-REWRITTEN = replace(examples.fragment(FIRST), files=(OTHERS, COLUMN))
+COLUMN = conflict_matrix.data_file("v.lance", (VALUE,))
+OTHERS = replace(
+    conflict_matrix.fragment(FIRST).files[0], fields=(conflict_matrix.KEY, TOMBSTONE, TEXT)
+)
+REWRITTEN = replace(conflict_matrix.fragment(FIRST), files=(OTHERS, COLUMN))
 NEW_VALUES = ops.Update(updated_fragments=(REWRITTEN,), fields_modified=(VALUE,))
 
 
@@ -61,16 +63,16 @@ def test_a_rebase_leaves_out_fragments_whose_values_were_rewritten() -> None:
 
 
 def test_a_rebase_keeps_the_progress_of_the_mem_wal() -> None:
-    head = table(indices=(examples.mem_wal(mark("r", 5)),))
-    mine = ops.CreateIndex(new_indices=(examples.mem_wal(mark("r", 3), mark("s", 1)),))
+    head = table(indices=(conflict_matrix.mem_wal(mark("r", 5)),))
+    mine = ops.CreateIndex(new_indices=(conflict_matrix.mem_wal(mark("r", 3), mark("s", 1)),))
     outcome, _ = rebased(mine, head)
     assert isinstance(outcome, Transaction)
     assert isinstance(outcome.operation, ops.CreateIndex)
-    progress = mem_wal.progress_of(outcome.operation.new_indices[0])
+    progress = merged_generations.progress_of(outcome.operation.new_indices[0])
     assert progress == {mark("r", 5).region_id: 5, mark("s", 1).region_id: 1}
 
 
 def test_progress_rules_out_any_other_index() -> None:
     theirs = ops.UpdateMemWalState(merged_generations=(mark("r", 5),))
-    base = table(indices=(examples.mem_wal(),))
+    base = table(indices=(conflict_matrix.mem_wal(),))
     assert isinstance(verdict(CREATE, theirs, base=base), Incompatible)

@@ -9,8 +9,8 @@ from lancelake.format import operations as ops
 from lancelake.format.fragment import DataFile
 from lancelake.format.ids import TOMBSTONE, FragmentId
 from lancelake.format.operations.data_replacement import Replacement
-from lancelake.txn import examples
-from lancelake.txn.examples import FIRST, KEY, SECOND, TEXT, VALUE, data_file, index
+from lancelake.txn import conflict_matrix
+from lancelake.txn.conflict_matrix import FIRST, KEY, SECOND, TEXT, VALUE, data_file, index
 from lancelake.txn.rules import Incompatible
 from tests.unit.txn.making import after, covered, table, verdict, versions
 
@@ -33,7 +33,7 @@ def test_some_columns_of_a_file_are_retired_and_the_new_file_is_added() -> None:
 
 def test_a_file_that_is_retired_whole_goes() -> None:
     first = replace(
-        examples.fragment(FIRST),
+        conflict_matrix.fragment(FIRST),
         files=(data_file("a.lance", (KEY, TEXT)), data_file("b.lance", (VALUE,))),
     )
     head = table()
@@ -78,5 +78,5 @@ def test_all_files_hold_the_same_fields() -> None:
 
 
 def test_a_column_that_is_gone_cannot_be_replaced() -> None:
-    gone = examples.shapes()[ops.Project][1].operation
+    gone = conflict_matrix.shapes()[ops.Project][1].operation
     assert isinstance(verdict(swap(data_file("t.lance", (TEXT,)), FIRST), gone), Incompatible)

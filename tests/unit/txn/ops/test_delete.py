@@ -9,8 +9,8 @@ from lancelake.format import operations as ops
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.format.transaction import Transaction
-from lancelake.txn import examples
-from lancelake.txn.examples import FIRST, SECOND, without_rows
+from lancelake.txn import conflict_matrix
+from lancelake.txn.conflict_matrix import FIRST, SECOND, without_rows
 from lancelake.txn.rules import OK, REBASE, Retryable
 from tests.unit.txn.making import after, fragment_ids, rebased, verdict
 
@@ -35,10 +35,10 @@ def test_an_unknown_fragment_is_refused() -> None:
 
 
 def test_files_of_columns_that_were_dropped_do_not_come_back() -> None:
-    dropped = examples.shapes()[ops.Project][0].operation
+    dropped = conflict_matrix.shapes()[ops.Project][0].operation
     head = after(dropped)
-    numbers = examples.data_file("0.lance", (examples.KEY, examples.VALUE))
-    texts = examples.data_file("text.lance", (examples.TEXT,))
+    numbers = conflict_matrix.data_file("0.lance", (conflict_matrix.KEY, conflict_matrix.VALUE))
+    texts = conflict_matrix.data_file("text.lance", (conflict_matrix.TEXT,))
     stale = replace(without_rows(FIRST, 1), files=(numbers, texts))
     state = after(delete(stale), head)
     assert [f.path for f in state.manifest.fragments[0].files] == ["0.lance"]
@@ -64,10 +64,10 @@ def test_rows_of_another_fragment_are_no_conflict() -> None:
 
 
 def test_rows_whose_columns_were_rewritten_must_be_found_again() -> None:
-    column = examples.data_file("v.lance", (examples.VALUE,))
-    others = examples.data_file("0.lance", (examples.KEY, examples.TEXT))
-    rewritten = replace(examples.fragment(FIRST), files=(others, column))
-    theirs = ops.Update(updated_fragments=(rewritten,), fields_modified=(examples.VALUE,))
+    column = conflict_matrix.data_file("v.lance", (conflict_matrix.VALUE,))
+    others = conflict_matrix.data_file("0.lance", (conflict_matrix.KEY, conflict_matrix.TEXT))
+    rewritten = replace(conflict_matrix.fragment(FIRST), files=(others, column))
+    theirs = ops.Update(updated_fragments=(rewritten,), fields_modified=(conflict_matrix.VALUE,))
     mine = delete(without_rows(FIRST, 1))
     assert isinstance(verdict(mine, theirs, rows={FIRST: (1,)}), Retryable)
 

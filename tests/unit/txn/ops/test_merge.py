@@ -7,13 +7,13 @@ import pytest
 from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
 from lancelake.format.frozen import FrozenMap
-from lancelake.txn import examples
-from lancelake.txn.examples import FIRST, SECOND, TEXT, VALUE, index
+from lancelake.txn import conflict_matrix
+from lancelake.txn.conflict_matrix import FIRST, SECOND, TEXT, VALUE, index
 from tests.unit.txn.making import after, covered, table, versions
 
 
 def merge() -> ops.Merge:
-    op = examples.shapes()[ops.Merge][0].operation
+    op = conflict_matrix.shapes()[ops.Merge][0].operation
     assert isinstance(op, ops.Merge)
     return op
 
@@ -37,7 +37,7 @@ def test_rows_cannot_come_or_go() -> None:
 
 def test_rows_of_changed_fragments_are_dated() -> None:
     head = table(stable=True)
-    column = examples.data_file("added.lance", (examples.ADDED,))
+    column = conflict_matrix.data_file("added.lance", (conflict_matrix.ADDED,))
     first, second = head.manifest.fragments
     changed = replace(first, files=(*first.files, column))
     state = after(replace(merge(), fragments=(changed, second)), head).manifest
@@ -52,10 +52,10 @@ def test_indices_on_columns_that_are_gone_go() -> None:
     assert state.indices == (kept,)
 
 
-def test_indices_lose_fragments_whose_column_was_written_anew() -> None:
+def test_indices_lose_fragments_whose_column_was_rewritten() -> None:
     first, second = table().manifest.fragments
-    column = examples.data_file("value.lance", (VALUE,))
-    split = replace(first.files[0], fields=(examples.KEY, examples.FieldId(-2), TEXT))
+    column = conflict_matrix.data_file("value.lance", (VALUE,))
+    split = replace(first.files[0], fields=(conflict_matrix.KEY, conflict_matrix.FieldId(-2), TEXT))
     changed = replace(first, files=(split, column))
     op = ops.Merge(fragments=(changed, second), schema=table().manifest.schema)
     (found,) = after(op, table(indices=(index("v", VALUE, FIRST, SECOND),))).indices

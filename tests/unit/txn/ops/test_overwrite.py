@@ -10,26 +10,32 @@ from lancelake.format.bases import BasePath
 from lancelake.format.file_version import FileVersion
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import BaseId, FragmentId
-from lancelake.txn import examples
+from lancelake.txn import conflict_matrix
 from lancelake.txn.options import VersionChoices
-from tests.unit.txn.making import OPTIONS, after, fragment_ids, row_id_list, table
+from lancelake.txn.rules import OK, Incompatible
+from tests.unit.txn.making import OPTIONS, after, fragment_ids, row_id_list, table, unseen
 
-NEW = examples.fragment(FragmentId(0), path="new.lance")
-OVERWRITE = ops.Overwrite(fragments=(NEW,), schema=examples.table().manifest.schema)
+NEW = conflict_matrix.fragment(FragmentId(0), path="new.lance")
+OVERWRITE = ops.Overwrite(fragments=(NEW,), schema=conflict_matrix.table().manifest.schema)
 
 
-def test_fragment_ids_go_on() -> None:
+def test_fragment_ids_continue() -> None:
     assert fragment_ids(after(OVERWRITE)) == [2]
 
 
-def test_row_ids_go_on() -> None:
+def test_row_ids_continue() -> None:
     state = after(OVERWRITE, table(stable=True))
     assert row_id_list(state.manifest.fragments[0]) == list(range(20, 30))
     assert state.manifest.next_row_id == 30
 
 
 def test_indices_go() -> None:
-    assert after(OVERWRITE, table(indices=(examples.index("i", examples.VALUE),))).indices == ()
+    assert (
+        after(
+            OVERWRITE, table(indices=(conflict_matrix.index("i", conflict_matrix.VALUE),))
+        ).indices
+        == ()
+    )
 
 
 def test_settings_bases_and_branch_stay() -> None:
@@ -66,3 +72,14 @@ def test_flags_of_what_is_gone_go() -> None:
     before = table()
     covering = replace(before, manifest=replace(before.manifest, reader_feature_flags=128))
     assert after(OVERWRITE, covering).manifest.reader_feature_flags == 0
+
+
+def test_rows_are_replaced_after_unknown_commits() -> None:
+    assert unseen(OVERWRITE, OVERWRITE, ops.ReserveFragments(num_fragments=1)) == OK
+
+
+def test_settings_of_unknown_commits_are_not_replaced() -> None:
+    mine = replace(OVERWRITE, config_upsert_values=FrozenMap({"a": "1"}))
+    theirs = replace(OVERWRITE, config_upsert_values=FrozenMap({"a": "2"}))
+    assert unseen(mine, theirs) == Incompatible("both set a")
+    assert unseen(mine, OVERWRITE) == OK

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from lancelake.format import operations as ops
 from lancelake.format.frozen import FrozenMap
-from lancelake.txn import examples
-from lancelake.txn.examples import FIRST, TEXT, VALUE, index
+from lancelake.txn import conflict_matrix
+from lancelake.txn.conflict_matrix import FIRST, TEXT, VALUE, index
 from tests.unit.txn.making import after, table
 
 
 def project() -> ops.Project:
-    op = examples.shapes()[ops.Project][0].operation
+    op = conflict_matrix.shapes()[ops.Project][0].operation
     assert isinstance(op, ops.Project)
     return op
 
@@ -23,9 +23,11 @@ def test_a_file_stays_while_one_of_its_columns_does() -> None:
 
 def test_a_file_without_columns_goes() -> None:
     head = table()
-    text = examples.data_file("text.lance", (TEXT,))
+    text = conflict_matrix.data_file("text.lance", (TEXT,))
     first, second = head.manifest.fragments
-    split = replace(first, files=(examples.data_file("0.lance", (examples.KEY, VALUE)), text))
+    split = replace(
+        first, files=(conflict_matrix.data_file("0.lance", (conflict_matrix.KEY, VALUE)), text)
+    )
     head = replace(head, manifest=replace(head.manifest, fragments=(split, second)))
     assert [f.path for f in after(project(), head).manifest.fragments[0].files] == ["0.lance"]
 

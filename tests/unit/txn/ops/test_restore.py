@@ -9,16 +9,16 @@ from lancelake.format import operations as ops
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId, Version
 from lancelake.format.manifest import WriterVersion
-from lancelake.txn import examples
+from lancelake.txn import conflict_matrix
 from tests.unit.txn.making import OPTIONS, after, fragment_ids, table
 
 RESTORE = ops.Restore(version=Version(1))
-APPEND = ops.Append(fragments=(examples.fragment(FragmentId(0), path="new.lance"),))
+APPEND = ops.Append(fragments=(conflict_matrix.fragment(FragmentId(0), path="new.lance"),))
 
 
 def test_everything_comes_from_the_old_version() -> None:
-    old = table(indices=(examples.index("i", examples.VALUE),))
-    config = ops.UpdateConfig(config=examples.MapUpdate(entries=FrozenMap({"a": "1"})))
+    old = table(indices=(conflict_matrix.index("i", conflict_matrix.VALUE),))
+    config = ops.UpdateConfig(config=conflict_matrix.MapUpdate(entries=FrozenMap({"a": "1"})))
     state = after(RESTORE, after(config, after(APPEND, old)), restored=old)
     assert fragment_ids(state) == [0, 1]
     assert (state.indices, state.manifest.config) == (old.indices, {})

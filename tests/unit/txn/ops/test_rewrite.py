@@ -9,9 +9,9 @@ from lancelake.format import operations as ops
 from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexDetails
 from lancelake.format.operations.rewrite import RewriteGroup, RewrittenIndex
-from lancelake.format.rowids.lineage import VersionSequence
-from lancelake.txn import examples, registry
-from lancelake.txn.examples import FIRST, SECOND, VALUE, fragment, index
+from lancelake.format.rowids import VersionSequence
+from lancelake.txn import conflict_matrix, registry
+from lancelake.txn.conflict_matrix import FIRST, SECOND, VALUE, fragment, index
 from lancelake.txn.options import VersionChoices
 from lancelake.txn.rules import OK, Context, Retryable
 from tests.unit.txn.making import OPTIONS, after, covered, fragment_ids, ids, table, versions
@@ -102,7 +102,7 @@ def test_a_changed_record_of_moves_must_be_read_again() -> None:
 
 def _stable() -> ops.Rewrite:
     old = table(stable=True).manifest.fragments
-    made = VersionSequence.constant(1, rows=2 * examples.ROWS).encode()
+    made = VersionSequence.constant(1, rows=2 * conflict_matrix.ROWS).encode()
     new = replace(
         NEW, row_ids=ids(range(20)), created_at_versions=made, last_updated_at_versions=made
     )

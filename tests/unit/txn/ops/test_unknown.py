@@ -4,7 +4,7 @@ import pytest
 
 from lancelake.errors import UnsupportedError
 from lancelake.format import operations as ops
-from lancelake.txn import examples, registry
+from lancelake.txn import conflict_matrix, registry
 from lancelake.txn.rules import Context, Incompatible
 from tests.unit.txn.making import after, table
 
@@ -17,8 +17,8 @@ def test_it_cannot_be_carried_out() -> None:
         after(STRANGER)
 
 
-@pytest.mark.parametrize("kind", examples.shapes(), ids=lambda k: str(k.__name__))
+@pytest.mark.parametrize("kind", conflict_matrix.shapes(), ids=lambda k: str(k.__name__))
 def test_nothing_goes_with_it(kind: type[ops.Operation]) -> None:
-    known = examples.shapes()[kind][0].operation
+    known = conflict_matrix.shapes()[kind][0].operation
     assert isinstance(registry.conflicts(known, STRANGER, CONTEXT), Incompatible)
     assert isinstance(registry.conflicts(STRANGER, known, CONTEXT), Incompatible)

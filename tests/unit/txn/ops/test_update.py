@@ -14,10 +14,10 @@ from lancelake.format.ids import TOMBSTONE, FragmentId
 from lancelake.format.operations.update import UpdateMode
 from lancelake.format.schema import Schema
 from lancelake.format.transaction import Transaction
-from lancelake.txn import examples, key_bloom, mem_wal
-from lancelake.txn.examples import FIRST, KEY, SECOND, TEXT, VALUE, index, mark, without_rows
+from lancelake.txn import conflict_matrix, key_bloom, merged_generations
+from lancelake.txn.conflict_matrix import FIRST, KEY, SECOND, TEXT, VALUE, index, mark, without_rows
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import OK, REBASE, Incompatible, Retryable
-from lancelake.txn.state import TableState
 from tests.unit.txn.making import (
     after,
     covered,
@@ -30,7 +30,7 @@ from tests.unit.txn.making import (
     versions,
 )
 
-NEW = replace(examples.fragment(FragmentId(0), path="new.lance"), physical_rows=4)
+NEW = replace(conflict_matrix.fragment(FragmentId(0), path="new.lance"), physical_rows=4)
 MOVE = ops.Update(
     updated_fragments=(without_rows(FIRST, 1, 2),),
     new_fragments=(replace(NEW, physical_rows=2),),
@@ -48,11 +48,11 @@ def stable_move(row_ids: list[int], *, rows: int) -> ops.Update:
 
 def rewritten_values(fragment: Fragment) -> Fragment:
     old = replace(fragment.files[0], fields=(KEY, TOMBSTONE, TEXT))
-    return replace(fragment, files=(old, examples.data_file("values.lance", (VALUE,))))
+    return replace(fragment, files=(old, conflict_matrix.data_file("values.lance", (VALUE,))))
 
 
 def inserting(keys: pa.Array, field: int = KEY) -> ops.Update:
-    recorded = key_bloom.build((examples.FieldId(field),), [[keys]])
+    recorded = key_bloom.build((conflict_matrix.FieldId(field),), [[keys]])
     return ops.Update(new_fragments=(NEW,), inserted_rows=recorded)
 
 
@@ -121,7 +121,7 @@ def test_indices_do_not_follow_when_changed_columns_are_not_named() -> None:
 
 def test_indices_lose_fragments_whose_columns_were_rewritten() -> None:
     op = ops.Update(
-        updated_fragments=(rewritten_values(examples.fragment(FIRST)),),
+        updated_fragments=(rewritten_values(conflict_matrix.fragment(FIRST)),),
         fields_modified=(VALUE,),
         update_mode=UpdateMode.REWRITE_COLUMNS,
     )
@@ -143,8 +143,8 @@ def test_rows_whose_columns_were_rewritten_are_dated() -> None:
 
 def test_merged_generations_are_recorded() -> None:
     op = ops.Update(merged_generations=(mark("r", 5),))
-    (entry,) = after(op, table(indices=(examples.mem_wal(),))).indices
-    assert mem_wal.progress_of(entry) == {mark("r", 5).region_id: 5}
+    (entry,) = after(op, table(indices=(conflict_matrix.mem_wal(),))).indices
+    assert merged_generations.progress_of(entry) == {mark("r", 5).region_id: 5}
 
 
 def test_keys_that_were_inserted_must_be_looked_up_again() -> None:
@@ -179,7 +179,7 @@ def test_an_empty_filter_over_numbers_says_that_nothing_was_inserted() -> None:
 
 
 def test_progress_of_the_same_region_is_a_conflict() -> None:
-    base = table(indices=(examples.mem_wal(),))
+    base = table(indices=(conflict_matrix.mem_wal(),))
     five, six = (ops.Update(merged_generations=(mark("r", n),)) for n in (5, 6))
     assert isinstance(verdict(five, six, base=base), Incompatible)
     assert isinstance(verdict(six, five, base=base), Retryable)
@@ -187,7 +187,7 @@ def test_progress_of_the_same_region_is_a_conflict() -> None:
 
 def test_columns_rewritten_in_place_are_not_rebased() -> None:
     mine = ops.Update(
-        updated_fragments=(rewritten_values(examples.fragment(FIRST)),),
+        updated_fragments=(rewritten_values(conflict_matrix.fragment(FIRST)),),
         update_mode=UpdateMode.REWRITE_COLUMNS,
     )
     theirs = ops.Delete(

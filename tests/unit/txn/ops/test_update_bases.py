@@ -8,7 +8,8 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
 from lancelake.format.bases import BasePath
 from lancelake.format.ids import BaseId
-from tests.unit.txn.making import after
+from lancelake.txn.rules import OK, Retryable
+from tests.unit.txn.making import after, unseen
 
 A = BasePath(id=BaseId(0), name="a", is_dataset_root=False, path="memory:///a")
 B = BasePath(id=BaseId(0), name="b", is_dataset_root=True, path="memory:///b")
@@ -43,3 +44,9 @@ def test_only_one_base_can_be_without_a_name() -> None:
     unnamed = tuple(replace(b, name=None) for b in (A, B))
     with pytest.raises(InvalidRequestError, match="taken"):
         after(ops.UpdateBases(new_bases=unnamed))
+
+
+def test_a_base_is_added_after_unknown_commits_without_bases() -> None:
+    mine = ops.UpdateBases(new_bases=(A,))
+    assert unseen(mine, ops.ReserveFragments(num_fragments=3)) == OK
+    assert isinstance(unseen(mine, ops.UpdateBases(new_bases=(B,))), Retryable)

@@ -4,14 +4,14 @@ import pytest
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
-from lancelake.format.flags import FeatureFlags
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId
+from lancelake.format.manifest import FeatureFlags
 from lancelake.format.operations.update_config import MapUpdate
 from lancelake.format.primary_key import KEY as KEY_MARK
-from lancelake.txn.examples import KEY, VALUE
-from lancelake.txn.rules import OK, Incompatible, Verdict
-from tests.unit.txn.making import after, verdict
+from lancelake.txn.conflict_matrix import KEY, VALUE
+from lancelake.txn.rules import OK, Incompatible, Retryable, Verdict
+from tests.unit.txn.making import after, unseen, verdict
 
 
 def update(*, replace: bool = False, **entries: str | None) -> MapUpdate:
@@ -99,3 +99,32 @@ def test_table_metadata_competes_as_a_whole_when_replaced(
 def _goes(found: Verdict) -> bool:
     assert found == OK or isinstance(found, Incompatible)
     return found == OK
+
+
+MINE = ops.UpdateConfig(config=update(a="1", gone=None), table_metadata=update(m="1"))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [
+        (ops.UpdateConfig(config=update(other="1")), OK),
+        (ops.UpdateConfig(config=update(a="2")), Incompatible("both set a")),
+        (ops.UpdateConfig(table_metadata=update(m="1")), Incompatible("both set m")),
+        (ops.ReserveFragments(num_fragments=1), OK),
+    ],
+    ids=["other", "config", "table", "none"],
+)
+def test_settings_after_unknown_commits(theirs: ops.Operation, expected: Verdict) -> None:
+    assert unseen(MINE, theirs) == expected
+
+
+def test_all_settings_are_replaced_only_if_no_unknown_commit_changed_one() -> None:
+    mine = ops.UpdateConfig(config=update(replace=True, a="1"))
+    assert unseen(mine, ops.UpdateConfig(config=update(b="1"))) == Incompatible("both set b")
+
+
+def test_metadata_of_the_schema_is_set_only_if_no_unknown_commit_changed_the_schema() -> None:
+    mine = ops.UpdateConfig(schema_metadata=update(a="1"))
+    assert unseen(mine, ops.UpdateConfig(config=update(b="1"))) == OK
+    theirs = ops.UpdateConfig(field_metadata=FrozenMap({VALUE: update(b="1")}))
+    assert unseen(mine, theirs) == Retryable("the schema changed")

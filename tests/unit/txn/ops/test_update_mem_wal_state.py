@@ -4,12 +4,12 @@ import pytest
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
-from lancelake.txn import examples, mem_wal
-from lancelake.txn.examples import mark
+from lancelake.txn import conflict_matrix, merged_generations
+from lancelake.txn.conflict_matrix import mark
 from tests.unit.txn.making import after, fragment_ids, table
 
 AT_5 = ops.UpdateMemWalState(merged_generations=(mark("r", 5),))
-HEAD = table(indices=(examples.mem_wal(),))
+HEAD = table(indices=(conflict_matrix.mem_wal(),))
 
 
 def test_rows_stay() -> None:
@@ -18,7 +18,7 @@ def test_rows_stay() -> None:
 
 def test_progress_is_recorded_under_an_id_of_its_own() -> None:
     (entry,) = after(AT_5, HEAD).indices
-    assert mem_wal.progress_of(entry) == {mark("r", 5).region_id: 5}
+    assert merged_generations.progress_of(entry) == {mark("r", 5).region_id: 5}
     assert entry.uuid != HEAD.indices[0].uuid
     assert (entry.dataset_version, entry.created_at_ms) == (2, 5000)
 

@@ -9,12 +9,17 @@ import numpy as np
 from pyroaring import BitMap
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.format import rowids
 from lancelake.format.fragment import ExternalFile, Fragment, Sequenced
 from lancelake.format.ids import Version
-from lancelake.format.rowids import codec, segment
-from lancelake.format.rowids.lineage import UNKNOWN_VERSION, VersionSequence
-from lancelake.format.rowids.segment import Range, Segment, U64Array
-from lancelake.format.rowids.sequence import RowIdSequence
+from lancelake.format.rowids import (
+    UNKNOWN_VERSION,
+    Range,
+    RowIdSequence,
+    Segment,
+    U64Array,
+    VersionSequence,
+)
 
 _MAX_ROW_ID = (1 << 64) - 1
 
@@ -29,15 +34,20 @@ class Assigned:
 
 def for_new_rows(fragments: Iterable[Fragment], *, next_row_id: int, version: Version) -> Assigned:
     """Assign ids to rows without them; all rows are created in this version."""
-    found: list[Fragment] = []
+    assigned: list[Fragment] = []
     for fragment in fragments:
         rows = physical_rows(fragment)
         ids, next_row_id = _completed(fragment, rows, next_row_id)
-        made = VersionSequence.constant(version, rows=rows).encode()
-        found.append(
-            replace(fragment, row_ids=ids, created_at_versions=made, last_updated_at_versions=made)
+        versions = VersionSequence.constant(version, rows=rows).encode()
+        assigned.append(
+            replace(
+                fragment,
+                row_ids=ids,
+                created_at_versions=versions,
+                last_updated_at_versions=versions,
+            )
         )
-    return Assigned(fragments=tuple(found), next_row_id=next_row_id)
+    return Assigned(fragments=tuple(assigned), next_row_id=next_row_id)
 
 
 def for_moved_rows(
@@ -48,13 +58,13 @@ def for_moved_rows(
     version: Version,
 ) -> Assigned:
     """Assign ids to rows without them; rows moved from `sources` keep their creation version."""
-    found: list[Fragment] = []
+    assigned: list[Fragment] = []
     births = _births(sources)
     for fragment in fragments:
         rows = physical_rows(fragment)
         ids, next_row_id = _completed(fragment, rows, next_row_id)
         given = _values(ids, rows)
-        found.append(
+        assigned.append(
             replace(
                 fragment,
                 row_ids=ids,
@@ -62,7 +72,7 @@ def for_moved_rows(
                 last_updated_at_versions=VersionSequence.constant(version, rows=rows).encode(),
             )
         )
-    return Assigned(fragments=tuple(found), next_row_id=next_row_id)
+    return Assigned(fragments=tuple(assigned), next_row_id=next_row_id)
 
 
 def ensure_free(added: Iterable[Fragment], existing: Iterable[Fragment]) -> None:
@@ -116,19 +126,19 @@ def physical_rows(fragment: Fragment) -> int:
 
 def row_id_ranges(fragments: Iterable[Fragment]) -> list[Range] | None:
     """Return the row ids of fragments as ranges, in order of ids; None if they are not ranges."""
-    found: list[Range] = []
+    shared: list[Range] = []
     for fragment in fragments:
         for part in _segments(fragment.row_ids):
             if not isinstance(part, Range):
                 return None
             if part.end > part.start:
-                found.append(part)
-    return sorted(found, key=lambda part: part.start)
+                shared.append(part)
+    return sorted(shared, key=lambda part: part.start)
 
 
 def row_id_values(fragment: Fragment) -> U64Array:
     """Return the row ids of a fragment in row order."""
-    parts = [segment.values(s) for s in _segments(fragment.row_ids)]
+    parts = [rowids.segment_values(s) for s in _segments(fragment.row_ids)]
     return np.concatenate(parts) if parts else np.array([], dtype=np.uint64)
 
 
@@ -152,7 +162,7 @@ def _completed(fragment: Fragment, rows: int, next_row_id: int) -> tuple[bytes, 
             action="Write its rows to another table.",
         )
     fresh = Range(start=next_row_id, end=end)
-    return codec.encode_row_ids(_joined(given, fresh)), end
+    return rowids.encode_row_ids(_joined(given, fresh)), end
 
 
 def _joined(given: tuple[Segment, ...], fresh: Range) -> tuple[Segment, ...]:
@@ -166,13 +176,13 @@ def _segments(encoded: Sequenced) -> tuple[Segment, ...]:
         case None:
             return ()
         case bytes():
-            return codec.decode_row_ids(encoded)
+            return rowids.decode_row_ids(encoded)
         case ExternalFile():
             raise UnsupportedError("row ids outside the manifest are not supported")
 
 
 def _length(segments: tuple[Segment, ...]) -> int:
-    return sum(segment.length(s) for s in segments)
+    return sum(rowids.length(s) for s in segments)
 
 
 def _values(encoded: bytes, rows: int) -> U64Array:
@@ -182,17 +192,13 @@ def _values(encoded: bytes, rows: int) -> U64Array:
 def _births(sources: Sequence[Fragment]) -> tuple[U64Array, U64Array]:
     """Row ids of the sources in ascending order, and the version each was created in."""
     ids = [row_id_values(f) for f in sources]
-    made = [_made(f) for f in sources]
+    versions = [_versions(f.created_at_versions, physical_rows(f)).values() for f in sources]
     if not ids:
         nothing = np.array([], dtype=np.uint64)
         return nothing, nothing
-    all_ids, all_made = np.concatenate(ids), np.concatenate(made)
+    all_ids, all_versions = np.concatenate(ids), np.concatenate(versions)
     order = np.argsort(all_ids, kind="stable")
-    return all_ids[order], all_made[order]
-
-
-def _made(fragment: Fragment) -> U64Array:
-    return _versions(fragment.created_at_versions, physical_rows(fragment)).values()
+    return all_ids[order], all_versions[order]
 
 
 def _versions(encoded: Sequenced, rows: int) -> VersionSequence:
@@ -202,13 +208,13 @@ def _versions(encoded: Sequenced, rows: int) -> VersionSequence:
 
 
 def _looked_up(ids: U64Array, births: tuple[U64Array, U64Array], version: Version) -> U64Array:
-    known, made = births
-    found = np.full(len(ids), version, dtype=np.uint64)
-    if len(known):
-        at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-        hit = known[at] == ids
-        found[hit] = made[at[hit]]
-    return found
+    born, born_in = births
+    versions = np.full(len(ids), version, dtype=np.uint64)
+    if len(born):
+        at = np.minimum(np.searchsorted(born, ids), len(born) - 1)
+        hit = born[at] == ids
+        versions[hit] = born_in[at[hit]]
+    return versions
 
 
 def _runs(versions: U64Array) -> VersionSequence:

@@ -13,8 +13,8 @@ from lancelake.format.index_meta import MEM_WAL, IndexMetadata
 from lancelake.format.memwal import details
 from lancelake.format.memwal.details import IndexCatchup
 from lancelake.format.merged_generation import MergedGeneration
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import OK, Incompatible, Retryable, Verdict, VersionTarget
-from lancelake.txn.state import TableState
 
 Indices = tuple[IndexMetadata, ...]
 _NS_PER_MS = 1_000_000
@@ -65,15 +65,15 @@ def with_catchup(
     if entry is None or not names:
         return state
     before = details.of_entry(entry)
-    kept = tuple(c for c in before.index_catchup if c.index_name not in names)
-    made = tuple(
+    remaining = tuple(c for c in before.index_catchup if c.index_name not in names)
+    added = tuple(
         IndexCatchup(index_name=name, generations=before.merged)
         for name in sorted(names)
         if before.merged and _covers_all(state, name)
     )
-    if (*kept, *made) == before.index_catchup:
+    if (*remaining, *added) == before.index_catchup:
         return state
-    caught_up = replace(before, index_catchup=(*kept, *made))
+    caught_up = replace(before, index_catchup=(*remaining, *added))
     renewed = _renewed(replace(entry, details=details.encode(caught_up)), target)
     return replace(state, indices=_put(state.indices, renewed))
 

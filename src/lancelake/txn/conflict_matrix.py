@@ -1,14 +1,18 @@
-"""Examples of every operation on a small table, for the conflict matrix and tests."""
+"""Conflict matrix, from examples of every operation."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cache
+from typing import assert_never
 
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
 from lancelake.format.bases import BasePath
 from lancelake.format.file_version import FileVersion
@@ -23,9 +27,11 @@ from lancelake.format.operations.data_replacement import Replacement
 from lancelake.format.operations.rewrite import RewriteGroup
 from lancelake.format.operations.update_config import MapUpdate
 from lancelake.format.schema import Field, Schema
-from lancelake.txn import key_bloom
-from lancelake.txn.mem_wal import with_progress
-from lancelake.txn.state import TableState
+from lancelake.format.transaction import Transaction
+from lancelake.txn import build, key_bloom, registry
+from lancelake.txn.merged_generations import with_progress
+from lancelake.txn.options import BuildOptions, TableState
+from lancelake.txn.rules import AffectedRows, Compatible, Context, Incompatible, Retryable, Verdict
 
 ROWS = 10
 VERSION = Version(1)
@@ -152,21 +158,21 @@ def _new(path: str) -> Fragment:
 
 
 def _deletes() -> tuple[Example, ...]:
-    found = [
+    changes = [
         _delete(fragment_id, rows) for fragment_id in (FIRST, SECOND) for rows in ((1, 2), (3, 4))
     ]
     gone = ops.Delete(updated_fragments=(), deleted_fragment_ids=(FIRST,), predicate="all")
-    return (*found, *_unknown_rows(found), Example(name="fragment 0", operation=gone))
+    return (*changes, *_unknown_rows(changes), Example(name="fragment 0", operation=gone))
 
 
-def _unknown_rows(known: Iterable[Example]) -> tuple[Example, ...]:
+def _unknown_rows(examples: Iterable[Example]) -> tuple[Example, ...]:
     """Return the same changes with only their fragments known."""
-    found = {
+    unique = {
         fragment_id: Example(name=f"some rows of fragment {fragment_id}", operation=s.operation)
-        for s in known
+        for s in examples
         for fragment_id in s.rows or ()
     }
-    return tuple(found.values())
+    return tuple(unique.values())
 
 
 def _delete(fragment_id: FragmentId, rows: tuple[int, ...]) -> Example:
@@ -222,11 +228,11 @@ def _merges() -> tuple[Example, ...]:
         for f in before.fragments
     )
     op = ops.Merge(fragments=fragments, schema=widened)
-    kept = replace(op, preserves_nullability=True)
+    variant = replace(op, preserves_nullability=True)
     return (
         Example(name="a column", operation=op),
-        Example(name="a column, nulls as before", operation=kept),
-        Example(name="a cast, nulls as before", operation=replace(kept, schema=recast)),
+        Example(name="a column, nulls as before", operation=variant),
+        Example(name="a cast, nulls as before", operation=replace(variant, schema=recast)),
     )
 
 
@@ -326,3 +332,117 @@ def _clone() -> ops.Clone:
 def _base(name: str) -> Example:
     base = BasePath(id=BaseId(0), name=name, is_dataset_root=False, path=f"memory:///{name}")
     return Example(name=f"base {name}", operation=ops.UpdateBases(new_bases=(base,)))
+
+
+class PairOutcome(Enum):
+    """Outcome for mine; the value is its mark in the printed matrix."""
+
+    OK = "·"
+    RETRY = "R"
+    REFUSED = "X"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixCase:
+    """One pair of examples and its verdict."""
+
+    mine: str
+    theirs: str
+    outcome: PairOutcome
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """All pairs of two kinds of operation."""
+
+    mine: type[Operation]
+    theirs: type[Operation]
+    cases: tuple[MatrixCase, ...]
+
+    @property
+    def outcomes(self) -> frozenset[PairOutcome]:
+        """Return all outcomes of the pairs."""
+        return frozenset(c.outcome for c in self.cases)
+
+    @property
+    def mark(self) -> str:
+        """Return the marks of all outcomes, the mildest first."""
+        return "".join(o.value for o in PairOutcome if o in self.outcomes)
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """Return the distinct reasons why mine is not committed unchanged."""
+        reasons = (f"{c.outcome.value}: {c.reason}" for c in self.cases if c.reason)
+        return tuple(dict.fromkeys(reasons))
+
+
+@cache
+def matrix() -> tuple[tuple[Cell, ...], ...]:
+    """Check every pair; rows are mine, columns are theirs."""
+    examples = shapes()
+    committed = {k: tuple((s, _after(s)) for s in each) for k, each in examples.items()}
+    return tuple(
+        tuple(
+            Cell(mine=mine, theirs=theirs, cases=_cases(examples[mine], committed[theirs]))
+            for theirs in examples
+        )
+        for mine in examples
+    )
+
+
+def markdown() -> str:
+    """Print the matrix, and below it the conditions of each cell that has any."""
+    rows = matrix()
+    names = [cell.theirs.__name__ for cell in rows[0]]
+    lines = [_line(["mine \\ theirs", *names]), _line(["---"] * (len(names) + 1))]
+    lines += [_line([row[0].mine.__name__, *(cell.mark for cell in row)]) for row in rows]
+    lines += ["", "Conditions, where the outcome depends on more than the two kinds:", ""]
+    for cell in (c for row in rows for c in row if len(c.outcomes) > 1):
+        reasons = "; ".join(cell.conditions)
+        lines.append(f"- {cell.mine.__name__} after {cell.theirs.__name__}: {reasons}")
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cases(
+    mine: tuple[Example, ...], theirs: tuple[tuple[Example, TableState], ...]
+) -> tuple[MatrixCase, ...]:
+    return tuple(_case(one, other, after) for one in mine for other, after in theirs)
+
+
+def _case(mine: Example, theirs: Example, after: TableState) -> MatrixCase:
+    rows: AffectedRows | None = None if mine.rows is None else AffectedRows(dict(mine.rows))
+    context = Context(base=table(), theirs_after=after, affected_rows=rows)
+    verdict = registry.conflicts(mine.operation, theirs.operation, context)
+    outcome, reason = _outcome(verdict)
+    return MatrixCase(mine=mine.name, theirs=theirs.name, outcome=outcome, reason=reason)
+
+
+def _outcome(verdict: Verdict) -> tuple[PairOutcome, str]:
+    match verdict:
+        case Compatible():
+            return PairOutcome.OK, ""
+        case Retryable(reason):
+            return PairOutcome.RETRY, reason
+        case Incompatible(reason):
+            return PairOutcome.REFUSED, reason
+        case _:
+            assert_never(verdict)
+
+
+def _after(shape: Example) -> TableState:
+    """Return the table after an example; a clone creates another table and leaves this one."""
+    base = table()
+    writer = WriterVersion(library="lancelake", version="0.0.0")
+    transaction = Transaction(
+        read_version=Version(base.manifest.version), uuid="0", operation=shape.operation
+    )
+    options = BuildOptions(timestamp_ns=0, writer=writer)
+    try:
+        return build.next_state(transaction, base, options, restored=base)
+    except InvalidRequestError:
+        return base
