@@ -1,36 +1,226 @@
-"""Commit loop: optimistic concurrency with conflict checks, rebase and retries."""
+"""Commit loop: build, publish, and rebase on what others have committed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import assert_never
 
-from lancelake.commit.backoff import SlotBackoff
-from lancelake.commit.candidate import Candidate, Publisher, make_candidate
-from lancelake.commit.catch_up import CatchUp
+from lancelake import log
+from lancelake.commit.candidate import (
+    Candidate,
+    Landed,
+    Publisher,
+    commits_after,
+    look_for,
+    make_candidate,
+    report_lost_reply,
+    uncertain,
+)
 from lancelake.commit.handler import PublishedVersion, Taken, Unknown
-from lancelake.commit.lost_reply import look_for, uncertain
-from lancelake.commit.request import CommitRequest
-from lancelake.commit.result import CommitMetrics, CommitResult
-from lancelake.commit.services import CommitServices
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.version_hint import update_hint
-from lancelake.commit.version_line import VersionLine
+from lancelake.commit.request import (
+    CommitRequest,
+    CommitResult,
+    CommitServices,
+    SlotBackoff,
+)
+from lancelake.commit.snapshot import CommitMetrics, Snapshot
+from lancelake.commit.versions import VersionLine, update_hint
 from lancelake.errors import (
     CommitError,
+    ConflictError,
     ContentionError,
     CorruptTableError,
+    IncompatibleConflictError,
+    InvalidRequestError,
     LanceTableError,
+    RetryableConflictError,
     StorageError,
     StorageUnavailableError,
+    TableNotFoundError,
     VersionNotFoundError,
 )
-from lancelake.format.flags import ensure_writable
+from lancelake.format.ids import is_detached
+from lancelake.format.layout import ManifestName
+from lancelake.format.manifest import ensure_writable
 from lancelake.format.operations import Restore
 from lancelake.format.transaction import Transaction
-from lancelake.txn import build
-from lancelake.txn.state import TableState
+from lancelake.txn import build, registry
+from lancelake.txn.options import TableState
+from lancelake.txn.rules import Compatible, Context, Incompatible, Retryable
 
-_MOST_DOUBTS = 5
+_UNRECORDED = "unknown"
+# Reading so few commits takes no longer than an attempt, which finds newer commits as well.
+_FEW = 2
+
+
+class CatchUp:
+    """A change between the version it was made from and the newest one.
+
+    Each commit of another writer is checked for conflicts once.
+    """
+
+    def __init__(
+        self,
+        line: VersionLine,
+        request: CommitRequest,
+        services: CommitServices,
+        base: Snapshot | None = None,
+    ) -> None:
+        """Start from `base`, or load the version that was read."""
+        self._line = line
+        self._request = request
+        self._services = services
+        self._needs_rebase = False
+        self._fitted: Transaction | None = request.transaction
+        # A version before the one that is judged, which was cleaned up.
+        self._gone: int | None = None
+        self.concurrent_commits = 0
+        self.rebases = 0
+        self.base = base or self._load_base()
+        self.head = self.base
+        self.head_kind = _UNRECORDED
+
+    def catch_up(self, *, is_in_doubt: bool = False) -> Landed | None:
+        """Check all commits since the base; return the transaction's own if it is among them.
+
+        With `is_in_doubt`, or if an earlier attempt may have landed, its own may be among those
+        that no longer exist: then `VersionNotFoundError` is raised.
+
+        A strict request is not checked: any commit in between makes it fail. More commits may
+        land while many are read; those are read as well, because an attempt would fail.
+        """
+        while True:
+            seen = self.head.version
+            mine = self._caught_up_once(is_in_doubt=is_in_doubt)
+            if mine is not None or self.head.version - seen <= _FEW:
+                return mine
+
+    def _caught_up_once(self, *, is_in_doubt: bool) -> Landed | None:
+        conflict: ConflictError | None = None
+        for landed in self._commits(is_in_doubt=is_in_doubt):
+            theirs = landed.transaction
+            if theirs is not None and theirs.uuid == self._request.transaction.uuid:
+                return landed
+            if conflict is None and not self._request.is_strict:
+                # The own commit may follow, made by an attempt that was further along.
+                conflict = self._judged(landed)
+            self.head = landed.snapshot
+            self._fitted = None if self._needs_rebase else self._request.transaction
+        if conflict is not None:
+            raise conflict
+        return None
+
+    def fitted(self) -> Transaction:
+        """Return the change rebased onto the newest version; computed once per version."""
+        if self._fitted is None:
+            self._fitted = self._rebased()
+        return self._fitted
+
+    def _load_base(self) -> Snapshot:
+        """Load the version that was read; 0 means the newest."""
+        version = self._request.transaction.read_version
+        if is_detached(version):
+            problem = "a commit to the main line cannot be based on a detached version"
+            raise InvalidRequestError(problem, table=self._line.location.uri, version=version)
+        newest = self._line.load(self._newest())
+        if version in (0, newest.version):
+            return newest
+        name = self._line.handler.find(version)
+        if name is None:
+            problem = f"version {version} was not found; the latest is {newest.version}"
+            raise VersionNotFoundError(problem, table=self._line.location.uri, version=version)
+        return self._line.load(name)
+
+    def _newest(self) -> ManifestName:
+        name = self._line.handler.latest()
+        if name is None:
+            uri = self._line.location.uri
+            raise TableNotFoundError(f"Dataset at path {uri} was not found", table=uri)
+        return name
+
+    def _commits(self, *, is_in_doubt: bool) -> Iterator[Landed]:
+        newest = self._newest()
+        try:
+            yield from commits_after(self._line, self.head.name, newest)
+        except VersionNotFoundError as error:
+            if is_in_doubt:
+                raise
+            self._gone = error.version
+            yield Landed(snapshot=self._line.load(newest), transaction=None)
+
+    def _judged(self, landed: Landed) -> ConflictError | None:
+        theirs, version = landed.transaction, landed.snapshot.version
+        if theirs is None:
+            return self._unseen(landed.snapshot)
+        self.concurrent_commits += 1
+        self.head_kind = type(theirs.operation).__name__
+        mine = self._request.transaction.operation
+        verdict = registry.conflicts(mine, theirs.operation, self._context(landed.snapshot))
+        match verdict:
+            case Compatible(needs_rebase):
+                self._needs_rebase = self._needs_rebase or needs_rebase
+                return None
+            case Retryable(reason):
+                return self._conflict(RetryableConflictError, version, reason)
+            case Incompatible(reason):
+                return self._conflict(IncompatibleConflictError, version, reason)
+            case _:
+                assert_never(verdict)
+
+    def _rebased(self) -> Transaction:
+        self.rebases += 1
+        fitted = registry.rebase(
+            self._request.transaction,
+            self.head.state,
+            base=self.base.state,
+            affected_rows=self._request.choices.affected_rows,
+            port=self._services.port,
+        )
+        if isinstance(fitted, Retryable):
+            raise self._conflict(RetryableConflictError, self.head.version, fitted.reason)
+        return fitted
+
+    def _context(self, after: Snapshot) -> Context:
+        return Context(
+            base=self.base.state,
+            theirs_after=after.state,
+            affected_rows=self._request.choices.affected_rows,
+            fragment_reuse=self._request.choices.fragment_reuse,
+            inserted_keys=self._request.choices.inserted_keys,
+            key_port=self._services.keys,
+        )
+
+    def _unseen(self, after: Snapshot) -> ConflictError | None:
+        """Check the change against the state after commits whose transactions are not known."""
+        self.head_kind = _UNRECORDED
+        version, self._gone = self._gone or after.version, None
+        problem = (
+            f"Dataset version {version} does not have a transaction file"
+            if version == after.version
+            else f"version {version} no longer exists"
+        )
+        if self._request.choices.may_have_landed:
+            return self._conflict(RetryableConflictError, version, problem)
+        verdict = registry.unseen(self._request.transaction.operation, self._context(after))
+        match verdict:
+            case Compatible():
+                return None
+            case Retryable(reason):
+                return self._conflict(RetryableConflictError, version, f"{problem}: {reason}")
+            case Incompatible(reason):
+                return self._conflict(IncompatibleConflictError, version, f"{problem}: {reason}")
+            case _:
+                assert_never(verdict)
+
+    def _conflict(self, kind: type[ConflictError], version: int, reason: str) -> ConflictError:
+        error = kind.between(
+            mine=self._request.kind, theirs=self.head_kind, version=version, reason=reason
+        )
+        error.at(self._line.location.uri, version)
+        return error
+
+
+_MOST_LOST_REPLIES = 5
 
 
 def commit(
@@ -68,7 +258,7 @@ class _Loop:
         self._catch_up = CatchUp(line, request, services, base)
         self._attempts = 0
         self._lost = 0
-        self._doubts = 0
+        self._lost_replies = 0
         self._in_doubt: Candidate | None = None
 
     def run(self) -> CommitResult:
@@ -87,7 +277,7 @@ class _Loop:
 
     def _landed_before(self) -> CommitResult | None:
         seen = self._catch_up.head
-        mine = self._catch_up.catch_up()
+        mine = self._catch_up.catch_up(is_in_doubt=self._in_doubt is not None)
         if mine is not None and mine.transaction is not None:
             return self._result(mine.snapshot, mine.transaction)
         if self._catch_up.head is not seen:
@@ -154,26 +344,32 @@ class _Loop:
     def _after_lost_race(self, candidate: Candidate) -> CommitResult | None:
         self._lost += 1
         if self._lost >= self._request.max_attempts:
-            found = look_for(self._line, candidate)
-            if found is None:
+            landed = look_for(self._line, candidate)
+            if landed is None:
                 raise self._contention(candidate.version)
-            return self._result(found, candidate.transaction)
-        self._wait(self._lost - 1)
+            return self._result(landed, candidate.transaction)
+        version, table = candidate.version, self._line.location.uri
+        reason = f"another writer committed version {version} of {table} first"
+        delay_s = self._delay_s(self._lost - 1)
+        log.report_retry(log.COMMIT, reason, delay_s, table=table, version=version)
+        self._services.clock.sleep(delay_s)
         return None
 
     def _after_lost_reply(self, candidate: Candidate, cause: StorageError) -> CommitResult | None:
         """Look the version up first: publishing again could commit the transaction twice."""
-        found = look_for(self._line, candidate)
-        if found is not None:
-            return self._result(found, candidate.transaction)
+        landed = look_for(self._line, candidate)
+        if landed is not None:
+            return self._result(landed, candidate.transaction)
         if not isinstance(cause, StorageUnavailableError):
             raise cause
         self._in_doubt = candidate
-        self._doubts += 1
-        if self._doubts > _MOST_DOUBTS:
+        self._lost_replies += 1
+        if self._lost_replies > _MOST_LOST_REPLIES:
             # The store may still execute the request.
             raise uncertain(self._line, candidate) from cause
-        self._wait(self._doubts - 1)
+        delay_s = self._delay_s(self._lost_replies - 1)
+        report_lost_reply(self._line, candidate, cause, delay_s)
+        self._services.clock.sleep(delay_s)
         return None
 
     def _learn_pace(self, attempt_s: float) -> None:
@@ -181,14 +377,14 @@ class _Loop:
         known_s = attempt_s if self._backoff is None else self._backoff.attempt_s
         self._backoff = SlotBackoff(attempt_s=min(attempt_s, known_s))
 
-    def _wait(self, number: int) -> None:
+    def _delay_s(self, number: int) -> float:
         backoff = self._backoff or SlotBackoff(attempt_s=0.0)
         delay_s = backoff.delay_s(number, self._services.ids.random())
         limit_s = self._request.choices.timeout_s
-        if limit_s is not None:
-            left_s = self._started_s + limit_s - self._services.clock.monotonic_s()
-            delay_s = min(delay_s, max(0.0, left_s))
-        self._services.clock.sleep(delay_s)
+        if limit_s is None:
+            return delay_s
+        left_s = self._started_s + limit_s - self._services.clock.monotonic_s()
+        return min(delay_s, max(0.0, left_s))
 
     def _contention(self, version: int) -> ContentionError:
         return ContentionError(
@@ -203,9 +399,9 @@ class _Loop:
         passed_s = self._services.clock.monotonic_s() - self._started_s
         metrics = CommitMetrics(
             attempts=self._attempts,
-            judged=self._catch_up.judged,
+            concurrent_commits=self._catch_up.concurrent_commits,
             rebases=self._catch_up.rebases,
-            doubts=self._doubts,
+            lost_replies=self._lost_replies,
             milliseconds=round(passed_s * 1000),
             manifest_bytes=snapshot.manifest_size,
         )

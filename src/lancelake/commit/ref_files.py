@@ -14,16 +14,15 @@ from lancelake.errors import (
     RefNotFoundError,
     StorageUnavailableError,
     UncertainCommitError,
+    suggestion,
 )
 from lancelake.format import layout, refs
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
-from lancelake.format.names import ensure_branch_name, ensure_tag_name
+from lancelake.format.layout import ensure_branch_name, ensure_tag_name
 from lancelake.format.refs import Branch, Fork, Tag
-from lancelake.storage.store import ObjectStore
-from lancelake.suggest import suggestion
+from lancelake.storage.store import ObjectStore, create_once
 
-_MOST_DOUBTS = 3
 _MOST_CHANGES = 20
 _SUFFIX = ".json"
 _FOLDERS: Mapping[str, tuple[str, Callable[[str], str]]] = {
@@ -150,8 +149,11 @@ def missing_ref(store: ObjectStore, path: str, what: str) -> RefNotFoundError:
     """Return the error for a ref that does not exist, with a suggestion of another name."""
     folder, _, file = path.rpartition("/")
     kind, name_of = _FOLDERS[folder]
-    advice = suggestion(name_of(file), sorted(ref_names(store, folder)), kind)
+    name = name_of(file)
     problem = f"Ref not found error: {what} does not exist"
+    if folder == layout.TAGS and name in ref_names(store, layout.BRANCHES):
+        return RefNotFoundError(f"{problem}: {name} is a branch", path=path, branch=name)
+    advice = suggestion(name, sorted(ref_names(store, folder)), kind)
     return RefNotFoundError(problem, path=path, action=advice)
 
 
@@ -162,20 +164,13 @@ def timestamp_text(time_ns: int) -> str:
 
 
 def _create(store: ObjectStore, path: str, data: bytes, what: str) -> None:
-    for _ in range(_MOST_DOUBTS):
-        try:
-            store.create(path, data)
-            return
-        except AlreadyExistsError as error:
-            if _is_there(store, path, data, what):
-                return
-            raise AlreadyExistsError(
-                f"Ref conflict error: {what} already exists", path=path
-            ) from error
-        except StorageUnavailableError:
-            if _is_there(store, path, data, what):
-                return
-    raise UncertainCommitError(f"{what} may have been created: the store did not reply", path=path)
+    try:
+        is_mine = create_once(store, path, data)
+    except StorageUnavailableError as error:
+        problem = f"{what} may have been created: the store did not reply"
+        raise UncertainCommitError(problem, path=path) from error
+    if not is_mine:
+        raise AlreadyExistsError(f"Ref conflict error: {what} already exists", path=path)
 
 
 def _change(store: ObjectStore, path: str, changed: Callable[[bytes], bytes], what: str) -> bytes:

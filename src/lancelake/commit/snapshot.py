@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Concatenate, ParamSpec, TypeVar
+from dataclasses import dataclass, field, replace
 
 from lancelake.errors import ObjectNotFoundError, VersionNotFoundError, naming
 from lancelake.format import index_meta, layout, manifest_codec, transaction
-from lancelake.format.computed_once import computed_once
+from lancelake.format.frozen import computed_once
 from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.layout import ManifestName
 from lancelake.format.manifest import Manifest
 from lancelake.format.manifest_codec import ManifestFile
-from lancelake.format.names import ManifestName
 from lancelake.format.schema import Schema
 from lancelake.format.transaction import Transaction
-from lancelake.storage.confined import confined_path
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
-from lancelake.storage.store import ObjectStore
+from lancelake.storage.store import ObjectStore, confined_path
 from lancelake.storage.table_files import FileAt, TableFiles
-from lancelake.txn.state import TableState
+from lancelake.txn.options import TableState
 
-Rest = ParamSpec("Rest")
-Result = TypeVar("Result")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitMetrics:
+    """What a commit took.
+
+    Attributes:
+        attempts: Manifests that were written; 0 if an earlier call had committed the change.
+        concurrent_commits: Commits of other writers that were checked for conflicts.
+        rebases: How often the change was rebased on a newer version.
+        lost_replies: Requests to the store whose replies were lost.
+        milliseconds: Duration of the commit, without the work before it.
+        manifest_bytes: Size of the manifest.
+    """
+
+    attempts: int = 0
+    concurrent_commits: int = 0
+    rebases: int = 0
+    lost_replies: int = 0
+    milliseconds: int = 0
+    manifest_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -35,6 +48,8 @@ class Snapshot:
     name: ManifestName
     file: ManifestFile
     manifest_size: int
+    commit: CommitMetrics | None = field(default=None, compare=False)
+    """What its commit took, if this process has just made it."""
 
     @staticmethod
     def load(
@@ -43,7 +58,7 @@ class Snapshot:
         """Read the manifest of a version, from the location's own store unless one is given."""
         with naming(location.uri, name.version):
             try:
-                data = (store or open_store(location)).get(layout.manifest(name.name))
+                data = (store or location.store).get(layout.manifest(name.name))
             except ObjectNotFoundError as error:
                 raise VersionNotFoundError(f"version {name.version} was not found") from error
             return Snapshot(location, name, manifest_codec.decode(data), len(data))
@@ -53,9 +68,15 @@ class Snapshot:
         location: Location, name: ManifestName, file: ManifestFile, size: int, state: TableState
     ) -> Snapshot:
         """Return a version that was just built; its parts are not decoded again."""
-        made = Snapshot(location, name, file, size)
-        vars(made)["state"], vars(made)["indices"] = state, state.indices
-        return made
+        snapshot = Snapshot(location, name, file, size)
+        vars(snapshot)["state"], vars(snapshot)["indices"] = state, state.indices
+        return snapshot
+
+    def after(self, commit: CommitMetrics) -> Snapshot:
+        """Return the version with what its commit took."""
+        snapshot = Snapshot.__new__(Snapshot)
+        vars(snapshot).update(vars(self), commit=commit)
+        return snapshot
 
     @property
     def manifest(self) -> Manifest:
@@ -106,7 +127,7 @@ class Snapshot:
     @computed_once
     def transaction(self) -> Transaction | None:
         """The transaction of the version; None if it was not recorded or was removed."""
-        return self.transaction_in(open_store(self.location))
+        return self.transaction_in(self.location.store)
 
     def transaction_in(self, store: ObjectStore) -> Transaction | None:
         """Read the transaction: the inline copy, else its file in a store."""
@@ -129,16 +150,3 @@ class Snapshot:
             return store.get(path)
         except ObjectNotFoundError:
             return None
-
-
-def names_table(
-    function: Callable[Concatenate[Snapshot, Rest], Result],
-) -> Callable[Concatenate[Snapshot, Rest], Result]:
-    """Make the errors of a function name the table and version that it is called with."""
-
-    @functools.wraps(function)
-    def named(base: Snapshot, /, *args: Rest.args, **kwargs: Rest.kwargs) -> Result:
-        with naming(base.location.uri, base.version):
-            return function(base, *args, **kwargs)
-
-    return named

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.commit.conditional_put import ConditionalPut
-from lancelake.commit.handler import PublishedVersion, Taken, Unknown
+from lancelake.commit.handler import ConditionalPut, PublishedVersion, Taken, Unknown
 from lancelake.errors import StorageDeniedError, StorageUnavailableError, UnsupportedError
-from lancelake.format.names import ManifestNaming, manifest_name
+from lancelake.format.layout import ManifestNaming, manifest_name
 from tests.support.failing_store import FailingCalls
 from tests.support.scheduled_store import DictStore
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from lancelake.commit.dynamodb import DynamoDb, open_dynamodb
-from lancelake.commit.external_store import PublishedEntry
+from lancelake.commit.external_store import DynamoDb, PublishedEntry, open_dynamodb
 from lancelake.errors import (
     CorruptTableError,
     StorageDeniedError,
@@ -119,7 +118,7 @@ def test_an_item_without_a_path_is_corruption(
         entries.get(1)
 
 
-def test_a_missing_dynamodb_table_is_told_with_its_keys(server: S3Server) -> None:
+def test_the_error_of_a_missing_dynamodb_table_names_its_keys(server: S3Server) -> None:
     with pytest.raises(StorageError, match="base_uri"):
         _open(server, "no-such-table").get(1)
 

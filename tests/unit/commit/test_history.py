@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from lancelake.commit.history import commits_after
-from lancelake.commit.lookup import taken_apart
+from lancelake.commit.candidate import commits_after
+from lancelake.commit.handler import taken_apart
 from lancelake.commit.loop import commit
 from lancelake.errors import VersionNotFoundError
 from lancelake.format import layout
-from lancelake.format.names import ManifestName, ManifestNaming, manifest_name
-from lancelake.storage.counting import CountingStore
+from lancelake.format.layout import ManifestName, ManifestNaming, manifest_name
 from lancelake.storage.store import ObjectStore
+from tests.support.counting_store import CountingStore
 from tests.support.failing_store import InterceptedStore
 from tests.support.scheduled_store import DictStore
 from tests.support.table_builder import line_on, means, request, seed, set_config
@@ -78,7 +78,7 @@ def test_no_more_is_read_than_a_few_versions_ahead(store: DictStore) -> None:
     assert counting.total <= 9
 
 
-def test_a_version_that_is_gone_is_told_in_its_turn(store: DictStore) -> None:
+def test_the_error_of_a_removed_version_comes_in_its_turn(store: DictStore) -> None:
     holed = DictStore(store.objects)
     holed.delete(layout.manifest(name(15).name))
     commits = commits_after(line_on(holed), name(1), name(40))

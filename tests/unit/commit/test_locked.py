@@ -5,11 +5,9 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
-from lancelake.commit.conditional_put import ConditionalPut
-from lancelake.commit.handler import PublishedVersion, Taken
-from lancelake.commit.locked import LockedHandler
+from lancelake.commit.handler import ConditionalPut, LockedHandler, PublishedVersion, Taken
 from lancelake.errors import ConflictError, StorageError
-from lancelake.format.names import ManifestNaming, manifest_name
+from lancelake.format.layout import ManifestNaming, manifest_name
 from tests.support.scheduled_store import DictStore
 
 NAME = manifest_name(1, ManifestNaming.V2)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.commit.lookup import every_manifest, hinted_version, latest_manifest, manifest_of
+from lancelake.commit.handler import every_manifest, hinted_version, latest_manifest, manifest_of
 from lancelake.format import layout
 from lancelake.format.ids import DETACHED_BIT
-from lancelake.format.names import ManifestNaming, manifest_name
+from lancelake.format.layout import ManifestNaming, manifest_name
 from tests.support.scheduled_store import DictStore
 
 

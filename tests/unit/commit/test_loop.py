@@ -8,9 +8,8 @@ from pyroaring import BitMap
 
 from lancelake.clock import ManualClock, SystemIds
 from lancelake.commit.loop import commit
-from lancelake.commit.request import CommitRequest
-from lancelake.commit.result import CommitResult
-from lancelake.commit.version_line import VersionLine
+from lancelake.commit.request import CommitRequest, CommitResult
+from lancelake.commit.versions import VersionLine
 from lancelake.errors import (
     ContentionError,
     CorruptTableError,
@@ -18,14 +17,16 @@ from lancelake.errors import (
     InvalidRequestError,
     ObjectNotFoundError,
     RetryableConflictError,
+    StorageUnavailableError,
     TableNotFoundError,
+    UncertainCommitError,
     UnsupportedError,
     VersionNotFoundError,
 )
 from lancelake.format import layout, manifest_codec
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import DETACHED_BIT, FragmentId, Version
-from lancelake.format.names import ManifestNaming, manifest_name
+from lancelake.format.layout import ManifestNaming, manifest_name
 from lancelake.format.operations import Append, Delete, Operation, Overwrite, Restore
 from lancelake.storage.store import ObjectStore
 from lancelake.txn import registry
@@ -106,7 +107,7 @@ def test_a_compatible_commit_follows_what_came_between(store: DictStore) -> None
     _commit(store, request(set_config("a", "1"), unique=1))
     result = _commit(store, request(set_config("b", "2"), unique=2))
     assert dict(result.state.manifest.config) == {"a": "1", "b": "2"}
-    assert (result.version, result.metrics.judged) == (3, 1)
+    assert (result.version, result.metrics.concurrent_commits) == (3, 1)
 
 
 def test_a_retryable_conflict_names_both_and_the_version(store: DictStore) -> None:
@@ -190,6 +191,19 @@ def test_a_transaction_that_landed_is_found_behind_what_it_now_conflicts_with(
     assert again.version == 3
 
 
+def test_each_lost_race_is_a_warning_with_its_reason(
+    store: DictStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = _commit(_race(store, 2), request(APPEND, unique=1), clock=ManualClock())
+    warnings = [(record.name, vars(record)["reason"]) for record in caplog.records]
+    table = vars(caplog.records[0])["table"]
+    assert warnings == [
+        ("lancelake.commit", f"another writer committed version {version} of {table} first")
+        for version in (2, 3)
+    ]
+    assert result.attempts == 3
+
+
 def test_a_lost_race_is_run_again_after_a_wait(store: DictStore) -> None:
     clock = ManualClock()
     result = _commit(_race(store, 2), request(APPEND, unique=1), clock=clock)
@@ -261,7 +275,7 @@ def test_restoring_builds_on_the_version_that_was_named(store: DictStore) -> Non
     assert (result.version, dict(result.state.manifest.config)) == (3, {})
 
 
-def test_a_version_that_cannot_be_restored_is_told(store: DictStore) -> None:
+def test_a_version_that_cannot_be_restored_is_an_error(store: DictStore) -> None:
     with pytest.raises(VersionNotFoundError, match="version 9 to restore"):
         _commit(store, request(Restore(version=Version(9)), unique=1))
 
@@ -282,7 +296,7 @@ def test_a_read_version_that_is_no_version_of_the_line_is_refused(
         _commit(store, request(APPEND, unique=1, read_version=read_version))
 
 
-def test_a_table_that_is_not_there_is_told() -> None:
+def test_an_absent_table_is_an_error() -> None:
     with pytest.raises(TableNotFoundError):
         _commit(DictStore(), request(APPEND, unique=1))
 
@@ -298,16 +312,64 @@ def test_a_version_without_a_transaction_is_named(store: DictStore) -> None:
     _commit(store, request(set_config("a", "1"), unique=1))
     _without_transaction(store, 2)
     with pytest.raises(RetryableConflictError, match="Dataset version 2 does not have a transact"):
-        _commit(store, request(APPEND, unique=2))
+        _commit(store, request(_delete(0), unique=2))
 
 
-def test_a_version_that_was_cleaned_up_in_between_is_named(store: DictStore) -> None:
+def _cleaned_up(store: DictStore) -> None:
+    """Commit versions 2 and 3, and remove version 2."""
     for number in (1, 2):
         asked = request(set_config(f"k{number}", "1"), unique=number, read_version=number)
         _commit(store, asked)
     del store.objects[layout.manifest(manifest_name(2, ManifestNaming.V2))]
+
+
+def test_a_version_that_was_cleaned_up_in_between_is_named(store: DictStore) -> None:
+    _cleaned_up(store)
+    with pytest.raises(RetryableConflictError, match="version 2 no longer exists: its changes"):
+        _commit(store, request(_delete(0), unique=3))
+
+
+def test_a_change_that_is_still_valid_follows_versions_that_were_cleaned_up(
+    store: DictStore,
+) -> None:
+    _cleaned_up(store)
+    result = _commit(store, request(APPEND, unique=3))
+    assert result.version == 4
+    assert [f.id for f in result.state.manifest.fragments] == [0, 1, 2]
+    assert result.state.manifest.config["k2"] == "1"
+
+
+def test_a_setting_that_another_writer_changed_in_a_version_that_was_cleaned_up(
+    store: DictStore,
+) -> None:
+    _cleaned_up(store)
+    with pytest.raises(IncompatibleConflictError, match="version 2 no longer exists: both set k1"):
+        _commit(store, request(set_config("k1", "2"), unique=3))
+    assert _commit(store, request(set_config("k3", "2"), unique=4)).version == 4
+
+
+def test_a_transaction_that_may_have_landed_does_not_follow_versions_that_were_cleaned_up(
+    store: DictStore,
+) -> None:
+    _cleaned_up(store)
+    asked = request(APPEND, unique=1)
+    choices = replace(asked.choices, may_have_landed=True)
     with pytest.raises(RetryableConflictError, match="version 2 no longer exists"):
-        _commit(store, request(APPEND, unique=3))
+        _commit(store, replace(asked, choices=choices))
+
+
+def test_a_commit_in_doubt_does_not_follow_versions_that_were_cleaned_up(store: DictStore) -> None:
+    lost: list[str] = []
+
+    def around(call: str, path: str, carry_out: Callable[[], object]) -> object:
+        if call == "create" and not lost:
+            lost.append(path)
+            _cleaned_up(store)
+            raise StorageUnavailableError("no reply")
+        return carry_out()
+
+    with pytest.raises(UncertainCommitError):
+        _commit(InterceptedStore(store, around), request(APPEND, unique=9))
 
 
 def test_a_table_with_unknown_writer_features_is_left_alone(store: DictStore) -> None:

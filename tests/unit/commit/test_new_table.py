@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.commit.new_table import clone_table, create_table
-from lancelake.commit.result import CommitResult
+from lancelake.commit.fixed_version import clone_table, create_table
+from lancelake.commit.request import CommitResult
 from lancelake.errors import AlreadyExistsError
 from lancelake.format import layout
 from lancelake.format.ids import Version
-from lancelake.format.names import ManifestNaming, manifest_name
+from lancelake.format.layout import ManifestNaming, manifest_name
 from lancelake.format.operations import Clone, Overwrite
 from lancelake.storage.store import ObjectStore
 from tests.support.failing_store import FailingCalls, Stop

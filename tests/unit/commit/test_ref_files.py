@@ -14,6 +14,7 @@ from lancelake.commit.ref_files import (
     annotate_tag,
     create_branch,
     create_tag,
+    missing_ref,
     move_tag,
     remove_branch,
     remove_tag,
@@ -30,7 +31,6 @@ from lancelake.format import layout, refs
 from lancelake.format.ids import Version
 from lancelake.format.refs import Fork
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 from tests.support.failing_store import FailingCalls, InterceptedStore, Stop
 from tests.support.scheduled_store import DictStore
 
@@ -62,7 +62,7 @@ def test_a_tag_that_exists_is_not_replaced() -> None:
 
 
 def test_of_many_who_create_a_tag_one_succeeds(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    store = open_store(Location.parse(tmp_path))
+    store = Location.parse(tmp_path).store
 
     def create(number: int) -> bool:
         try:
@@ -122,7 +122,7 @@ def test_a_tag_that_always_changes_is_given_up() -> None:
         move_tag(InterceptedStore(inner, around), "v1", NEXT, clock=ManualClock())
 
 
-def test_a_tag_that_is_removed_meanwhile_is_not_made_anew() -> None:
+def test_a_tag_that_is_removed_meanwhile_is_not_created_again() -> None:
     inner = DictStore()
     create_tag(inner, "v1", TARGET, clock=ManualClock())
 
@@ -152,12 +152,19 @@ def test_a_removed_tag_is_gone() -> None:
 
 
 @pytest.mark.parametrize("change", [remove_tag, remove_branch])
-def test_removing_what_is_not_there_is_told(change) -> None:  # type: ignore[no-untyped-def]
+def test_removing_an_absent_ref_is_an_error(change) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(RefNotFoundError, match="does not exist"):
         change(DictStore(), "none")
 
 
-def test_moving_a_tag_that_is_not_there_is_told() -> None:
+def test_a_branch_that_is_taken_for_a_tag_is_named() -> None:
+    store = DictStore()
+    create_branch(store, "b/c", TARGET, lineage=(), clock=ManualClock(), ids=SystemIds(0))
+    with pytest.raises(RefNotFoundError, match="tag b/c does not exist: b/c is a branch"):
+        raise missing_ref(store, layout.tag("b/c"), "tag b/c")
+
+
+def test_moving_an_absent_tag_is_an_error() -> None:
     with pytest.raises(RefNotFoundError, match="tag none does not exist"):
         move_tag(DictStore(), "none", NEXT, clock=ManualClock())
 

@@ -31,7 +31,7 @@ def snapshot(root: Path, version: int) -> Snapshot:
     ("version", "operation"), [(1, Overwrite), (2, Append), (3, Delete), (4, UpdateConfig)]
 )
 @pytest.mark.parametrize("inline", [True, False])
-def test_transaction_tells_what_led_to_the_version(
+def test_transaction_describes_the_change_that_made_the_version(
     root: Path, version: int, operation: type, inline: bool
 ) -> None:
     if not inline:
@@ -48,7 +48,7 @@ def test_transaction_that_was_cleaned_up_is_none(root: Path) -> None:
     assert snapshot(root, 2).transaction is None
 
 
-def test_damaged_transaction_is_told_with_its_place(root: Path) -> None:
+def test_the_error_of_a_damaged_transaction_names_its_file(root: Path) -> None:
     drop_inline_transaction(root, 2)
     transaction_path(root, 2).write_bytes(b"\xff\xff\xff")
     with pytest.raises(CorruptTableError, match=f"{root}, version 2"):
@@ -56,7 +56,7 @@ def test_damaged_transaction_is_told_with_its_place(root: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 4, 15, 16, 100])
-def test_cut_manifest_is_told_with_its_place(root: Path, size: int) -> None:
+def test_the_error_of_a_truncated_manifest_names_its_file(root: Path, size: int) -> None:
     path = manifest_path(root, 3)
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(CorruptTableError, match=f"{root}, version 3"):
@@ -79,7 +79,7 @@ def test_size_is_that_of_the_manifest_file(root: Path) -> None:
     assert snapshot(root, 2).manifest_size == manifest_path(root, 2).stat().st_size
 
 
-def test_files_of_a_branch_lie_where_they_were_written(root: Path) -> None:
+def test_files_of_a_branch_are_where_they_were_written(root: Path) -> None:
     branch = open_snapshot(Location.parse(root), OnBranch("feat/x"))
     files = [branch.files.data_file(f.files[0]).uri for f in branch.manifest.fragments]
     assert [uri.rpartition("/data/")[0] for uri in files] == [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.version_line import open_line
+from lancelake.commit.versions import open_line
 from lancelake.errors import CorruptTableError, VersionNotFoundError
 from lancelake.format import layout, manifest_codec
 from lancelake.storage.location import Location
@@ -31,7 +31,7 @@ def test_a_manifest_that_is_gone_is_a_missing_version() -> None:
         line_on(store).load(seeded.name)
 
 
-def test_a_broken_manifest_is_told_with_its_table_and_version() -> None:
+def test_the_error_of_a_broken_manifest_names_table_and_version() -> None:
     store = DictStore()
     seeded = seed(store)
     store.put(layout.manifest(seeded.name.name), b"broken")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lancelake.commit.lookup import taken_apart
+from lancelake.commit.handler import taken_apart
 from lancelake.commit.loop import commit
-from lancelake.commit.transaction_file import rewrite_transaction_file
+from lancelake.commit.versions import rewrite_transaction_file
 from lancelake.format import layout, manifest_codec
-from lancelake.format.names import ManifestNaming, manifest_name
+from lancelake.format.layout import ManifestNaming, manifest_name
 from tests.support.scheduled_store import DictStore
 from tests.support.table_builder import line_on, means, request, seed, set_config
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lancelake.commit.version_hint import update_hint
+from lancelake.commit.versions import update_hint
 from lancelake.errors import StorageError
 from lancelake.format import layout
 from lancelake.format.ids import DETACHED_BIT

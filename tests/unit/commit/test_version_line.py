@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.commit.conditional_put import ConditionalPut
 from lancelake.commit.external_store import ExternalHandler
-from lancelake.commit.lookup import taken_apart
-from lancelake.commit.version_line import open_line
+from lancelake.commit.handler import ConditionalPut, taken_apart
+from lancelake.commit.versions import open_line
 from lancelake.errors import InvalidRequestError
 from lancelake.format import layout
-from lancelake.format.names import ManifestNaming, manifest_name
+from lancelake.format.layout import ManifestNaming, manifest_name
 from lancelake.storage.location import Location
 
 OPTIONS = {"aws_region": "us-east-1", "aws_access_key_id": "k", "aws_secret_access_key": "s"}
