@@ -1,25 +1,25 @@
-"""File access of commits: deletion files, and facts that manifests are missing."""
+"""What a commit reads of data: deletions, keys, sizes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
 from pyroaring import BitMap
 
-from lancelake.clock import Ids
 from lancelake.data.deletion_files import load_deletions
 from lancelake.format import deletion, layout
 from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.ids import FragmentId, Version
+from lancelake.format.ids import FieldId, FragmentId, Version
 from lancelake.format.index_meta import IndexFile
+from lancelake.format.layout import ManifestNaming, manifest_name
 from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt, TableFiles
-from lancelake.txn.facts import Facts, FileKey, MissingFacts
-from lancelake.txn.state import TableState
+from lancelake.txn.options import Facts, FileKey, MissingFacts, TableState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,6 @@ class DeletionPort:
 
     root: Location
     bases: TableFiles
-    ids: Ids
 
     def load_deletions(self, fragment: Fragment) -> BitMap:
         """Read the deleted rows of a fragment; none when it has no deletion file."""
@@ -38,9 +37,7 @@ class DeletionPort:
         self, fragment_id: FragmentId, rows: BitMap, read_version: Version
     ) -> DeletionFile:
         """Write all deleted rows of a fragment; merged deletions are always a bitmap."""
-        return write_deletions(
-            self.root, fragment_id, rows, read_version, DeletionFileType.BITMAP, self.ids
-        )
+        return write_deletions(self.root, fragment_id, rows, read_version, DeletionFileType.BITMAP)
 
 
 def write_deletions(
@@ -49,7 +46,6 @@ def write_deletions(
     rows: BitMap,
     read_version: int,
     encoding: DeletionFileType,
-    ids: Ids,
     *,
     syncs_name: bool = True,
 ) -> DeletionFile:
@@ -57,11 +53,11 @@ def write_deletions(
 
     After many files, `sync_deletion_names` syncs their names once.
     """
-    unique = ids.random_u64()
+    unique = root.session.ids.random_u64()
     path = layout.deletion_file(
         fragment_id=fragment_id, read_version=read_version, unique=unique, suffix=encoding.value
     )
-    open_store(root).put(path, deletion.encode(rows, encoding), durable=syncs_name)
+    root.store.put(path, deletion.encode(rows, encoding), durable=syncs_name)
     if root.scheme == "file" and not syncs_name and disk_sync.waits():
         disk_sync.sync_file(Path(root.uri) / path)
     return DeletionFile(
@@ -108,7 +104,7 @@ class FilesFactsPort:
 
 def _physical_rows(files: TableFiles, fragment: Fragment) -> int:
     # The codec is slow to import, and only manifests of old releases need it.
-    from lancelake.data.open_columns import stored_rows  # noqa: PLC0415
+    from lancelake.data.fragment_reader import stored_rows  # noqa: PLC0415
 
     return stored_rows(files, fragment.files[0]) if fragment.files else 0
 
@@ -118,13 +114,42 @@ def _key(file: DataFile) -> FileKey:
 
 
 def _size(place: FileAt) -> int:
-    return open_store(place.root).head(place.path).size_bytes
+    return place.store.head(place.path).size_bytes
 
 
 def _index_files(folder: FileAt) -> tuple[IndexFile, ...]:
-    found = open_store(folder.root).list(folder.path)
+    infos = folder.store.list(folder.path)
     prefix = f"{folder.path}/"
     return tuple(
         IndexFile(path=info.path.removeprefix(prefix), size_bytes=info.size_bytes)
-        for info in sorted(found, key=lambda info: info.path)
+        for info in sorted(infos, key=lambda info: info.path)
     )
+
+
+_BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedRowKeys:
+    """Reads the columns of a key from the files of a table."""
+
+    root: Location
+
+    def key_columns(
+        self, fragments: Sequence[Fragment], field_ids: Sequence[FieldId], state: TableState
+    ) -> Iterator[Sequence[pa.Array]]:
+        """Yield the columns of these fields, batch by batch; `state` is after that commit."""
+        # The codec is slow to import, and few commits have to read added rows.
+        from lancelake.data.fragment_reader import FragmentReader  # noqa: PLC0415
+
+        manifest = state.manifest
+        by_id = manifest.schema.by_id()
+        schema = replace(manifest.schema, fields=tuple(by_id[i] for i in field_ids))
+        files = TableFiles(root=self.root, bases=manifest.base_paths)
+        name = manifest_name(manifest.version, ManifestNaming.V2)
+        place = FileAt(root=self.root, path=layout.manifest(name))
+        for fragment in fragments:
+            reader = FragmentReader(files, place, fragment, schema)
+            rows = reader.physical_rows
+            for batch in reader.batches(start=0, stop=rows, batch_rows=_BATCH_ROWS):
+                yield batch.columns

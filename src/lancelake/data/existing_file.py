@@ -16,7 +16,6 @@ from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile
 from lancelake.format.ids import BaseId
 from lancelake.format.schema import Field, Schema
-from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt, TableFiles
 
 
@@ -61,19 +60,19 @@ def found_file(
 
 def _size(place: FileAt) -> int:
     try:
-        return open_store(place.root).head(place.path).size_bytes
+        return place.store.head(place.path).size_bytes
     except ObjectNotFoundError as error:
         raise ObjectNotFoundError(f"Not found: {place.uri}", path=place.path) from error
 
 
-def _held(table: Schema, held: pa.Schema) -> Schema:
+def _held(table: Schema, stored: pa.Schema) -> Schema:
     """Return the fields of a file, in file order."""
-    required = {field.name for field in held}
-    known = replace(table, fields=tuple(f for f in table.fields if f.name in required))
-    matched = {field.name: field for field in ensure_fits(known, held).fields}
-    for field in held:
+    required = {field.name for field in stored}
+    required_fields = replace(table, fields=tuple(f for f in table.fields if f.name in required))
+    matched = {field.name: field for field in ensure_fits(required_fields, stored).fields}
+    for field in stored:
         _ensure_same_order(matched[field.name], field.type)
-    return replace(table, fields=tuple(matched[field.name] for field in held))
+    return replace(table, fields=tuple(matched[field.name] for field in stored))
 
 
 def _ensure_same_order(field: Field, dtype: pa.DataType) -> None:

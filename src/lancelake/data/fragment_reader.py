@@ -1,22 +1,137 @@
-"""Fragment reader: physical rows with the columns of all data files."""
+"""Columns of a fragment, read from all its files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lancelake.data.assemble import Assembler
-from lancelake.data.column_reader import ColumnReader, RowOffsets
-from lancelake.data.open_columns import open_columns, stored_rows
-from lancelake.data.projection import FileProjection, split
-from lancelake.data.small_files import remembered
+from lancelake.caches import RecentlyUsed
+from lancelake.data.arrays.retype import struct_of
+from lancelake.data.byte_source import StoreSource, remembered
+from lancelake.data.codec.lance_file import load_layout, open_lance_columns
+from lancelake.data.codec.readers import open_reader
+from lancelake.data.column_reader import ColumnReader, FileProjection, RowOffsets, split
+from lancelake.data.legacy.legacy_file import LegacyFile
 from lancelake.errors import CorruptTableError
-from lancelake.format.computed_once import computed_once
-from lancelake.format.fragment import Fragment
-from lancelake.format.schema import Schema
+from lancelake.format.arrow_schema import storage_field
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.frozen import computed_once
+from lancelake.format.logical_types import described
+from lancelake.format.schema import Field, Schema
 from lancelake.storage.table_files import FileAt, TableFiles
+
+_CACHED = 64
+
+
+@dataclass(frozen=True)
+class Assembler:
+    """Joins batches of the same rows, each with some of the fields of a schema."""
+
+    schema: Schema
+
+    @staticmethod
+    def of(schema: Schema) -> Assembler:
+        """Return the assembler of a schema, cached by schema."""
+        # The cached value keeps its schema alive, so that no other schema gets the same id.
+        return _known.get(id(schema), lambda: Assembler(schema))
+
+    def __call__(self, parts: Sequence[pa.RecordBatch], num_rows: int) -> pa.RecordBatch:
+        """Return all fields for these rows."""
+        target = self._target
+        if len(parts) == 1 and parts[0].schema.equals(target, check_metadata=True):
+            return parts[0]
+        if not self._fields:
+            return empty_batch(num_rows)
+        columns = []
+        for node, field in zip(self._fields, target, strict=True):
+            arrays = [part.column(node.name) for part in parts if node.name in part.schema.names]
+            columns.append(_column(node, field.type, arrays, num_rows))
+        return pa.RecordBatch.from_arrays(columns, schema=target)
+
+    @computed_once
+    def _fields(self) -> tuple[Field, ...]:
+        return tuple(described(field) for field in self.schema.fields)
+
+    @computed_once
+    def _target(self) -> pa.Schema:
+        return pa.schema([storage_field(field) for field in self._fields])
+
+
+_known: RecentlyUsed[int, Assembler] = RecentlyUsed(_CACHED)
+
+
+def empty_batch(num_rows: int) -> pa.RecordBatch:
+    """Return a batch of rows without columns."""
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), num_rows, [None]))
+
+
+def _column(field: Field, target: pa.DataType, parts: list[pa.Array], num_rows: int) -> pa.Array:
+    if not parts:
+        return pa.nulls(num_rows, target)
+    if len(parts) == 1 and parts[0].type.equals(target):
+        return parts[0]
+    if pa.types.is_struct(target):
+        return _struct(field, target, parts, num_rows)
+    return _list(field, target, parts)
+
+
+def _struct(field: Field, target: pa.StructType, parts: list[pa.Array], num_rows: int) -> pa.Array:
+    children = []
+    for child, child_field in zip(field.children, target, strict=True):
+        arrays = [
+            part.field(child.name) for part in parts if part.type.get_field_index(child.name) >= 0
+        ]
+        children.append(_column(child, child_field.type, arrays, num_rows))
+    return struct_of(children, list(target), parts[0])
+
+
+def _list(field: Field, target: pa.DataType, parts: list[pa.Array]) -> pa.Array:
+    """Join lists with the same offsets and different fields."""
+    first = parts[0]
+    (item,) = field.children
+    values = _column(item, target.value_type, [p.values for p in parts], len(first.values))
+    buffers = first.buffers()[: 1 if pa.types.is_fixed_size_list(target) else 2]
+    return pa.Array.from_buffers(
+        target, len(first), buffers, first.null_count, first.offset, [values]
+    )
+
+
+def open_columns(
+    files: TableFiles, part: FileProjection, manifest: FileAt, *, raw_text: bool = False
+) -> tuple[ColumnReader, ...]:
+    """Open the projected columns of one file, in one or more readers.
+
+    With `raw_text`, strings are returned as stored, even if they are not UTF-8; strings of
+    legacy files are always checked.
+    """
+    place = files.data_file(part.file)
+    if part.file.version is FileVersion.LEGACY:
+        dictionaries = StoreSource(manifest.root.store, manifest.path)
+        source = StoreSource(place.store, place.path)
+        return (LegacyFile.open(source, part.file, part.fields, manifest=dictionaries),)
+    return open_lance_columns(place, part.file, part.fields, raw_text=raw_text)
+
+
+def stored_rows(files: TableFiles, file: DataFile) -> int:
+    """Count the rows of a data file by opening it."""
+    place = files.data_file(file)
+    if file.version is FileVersion.LEGACY:
+        source = StoreSource(place.store, place.path)
+        return LegacyFile.open(source, file, (), manifest=None).num_rows
+    return open_reader(place, None).num_rows()
+
+
+def column_sizes(files: TableFiles, file: DataFile) -> dict[int, int]:
+    """Return the size of each column of a data file by index; empty for legacy files."""
+    if file.version is FileVersion.LEGACY:
+        return {}
+    place = files.data_file(file)
+    sizes = open_reader(place, None).column_sizes()
+    columns = load_layout(place, file).columns
+    return {c.index: sum(sizes[c.index : c.index + c.width]) for c in columns}
 
 
 @dataclass(frozen=True)

@@ -3,52 +3,99 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lancelake.clock import Ids
+from lancelake.data.arrays.batches import LEAST_BYTES, PIECE_BYTES, gathered, pieces
 from lancelake.data.arrays.conform import Conformer
-from lancelake.data.arrays.rebatch import LEAST_BYTES, PIECE_BYTES, gathered, pieces
-from lancelake.data.data_file_writer import DataFileWriter
-from lancelake.data.schema_check import ensure_fits
-from lancelake.data.storable import ensure_storable
-from lancelake.data.write_task import FileWatch, PageSizes, Progress, WriteCounts, WriteTask
+from lancelake.data.column_file import (
+    DataFileWriter,
+    FileWatch,
+    PageSizes,
+    Progress,
+    WriteCounts,
+    WriteTask,
+)
+from lancelake.data.schema_check import ensure_fits, ensure_storable
+from lancelake.errors import LanceTableError
 from lancelake.format.bases import BasePath
+from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
-from lancelake.format.names import data_file_name
+from lancelake.format.layout import data_file_name
+from lancelake.format.schema import Schema
+from lancelake.storage.location import Location
+from lancelake.storage.table_files import FileAt, TableFiles
+from lancelake.threads import Future, Pool
+
+_HAS_BLOB_FILES = FileVersion.V2_2.numbers
 
 
 def write_fragments(
     task: WriteTask,
     reader: pa.RecordBatchReader,
     *,
-    ids: Ids,
     progress: Progress | None = None,
     watch: FileWatch | None = None,
+    columns: Schema | None = None,
 ) -> tuple[Fragment, ...]:
     """Write all rows of `reader` and return a fragment with id 0 for each data file.
 
-    On local disk the files are durable when this returns. An error may leave files that no
-    table refers to.
+    `columns` is the result of `fit_columns` for these rows, if the caller has it.
+
+    On local disk the files are durable when this returns. After an error or an interrupt the files
+    are removed, since nobody else knows them; a watch was told of them and decides itself.
     """
-    schema = ensure_fits(task.schema, reader.schema, casts=task.casts)
+    schema = fit_columns(task, reader.schema) if columns is None else columns
+    output = _Output(
+        task=task,
+        conform=Conformer(schema, task.file_version, task.text),
+        progress=progress,
+        watch=watch,
+    )
+    try:
+        with output.settling:
+            for batch in gathered(output.announcing(reader), _gathered_bytes(task.pages)):
+                for piece in pieces(batch, min(PIECE_BYTES, task.full_at_bytes)):
+                    output.write(piece)
+            return output.finish()
+    except BaseException:
+        if watch is None:
+            output.discard()
+        raise
+
+
+def fit_columns(task: WriteTask, data: pa.Schema) -> Schema:
+    """Return the fields of a task that data has, or refuse columns that its files cannot store."""
+    schema = ensure_fits(task.schema, data, casts=task.casts)
     ensure_storable(schema, task.file_version, newest_readers_only=task.newest_readers_only)
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="settle") as settling:
-        output = _Output(
-            task=task,
-            conform=Conformer(schema, task.file_version, task.text),
-            ids=ids,
-            progress=progress,
-            watch=watch,
-            settling=settling,
-        )
-        for batch in gathered(output.announcing(reader), _gathered_bytes(task.pages)):
-            for piece in pieces(batch, min(PIECE_BYTES, task.full_at_bytes)):
-                output.write(piece)
-        return output.finish()
+    return schema
+
+
+def discard(files: TableFiles, fragments: Iterable[Fragment]) -> None:
+    """Remove the files of fragments that no commit can have published."""
+    places: list[FileAt] = []
+    for file in (file for fragment in fragments for file in fragment.files):
+        place = files.data_file(file)
+        places.append(place)
+        # Earlier versions have no blobs beside their files.
+        if (file.file_major_version, file.file_minor_version) >= _HAS_BLOB_FILES:
+            with suppress(LanceTableError):
+                beside = place.store.list(place.path.removesuffix(".lance"))
+                places += [FileAt(root=place.root, path=info.path) for info in beside]
+    _remove(places)
+
+
+def _remove(places: Iterable[FileAt]) -> None:
+    """Remove files as far as the stores allow; what is left are orphans."""
+    roots: dict[Location, list[str]] = {}
+    for place in places:
+        roots.setdefault(place.root, []).append(place.path)
+    for root, paths in roots.items():
+        with suppress(LanceTableError):
+            root.store.delete_many(paths)
 
 
 def _gathered_bytes(pages: PageSizes) -> int:
@@ -63,10 +110,10 @@ class _Output:
 
     task: WriteTask
     conform: Conformer
-    ids: Ids
     progress: Progress | None
     watch: FileWatch | None
-    settling: ThreadPoolExecutor
+    settling: Pool = field(default_factory=lambda: Pool(1))
+    _written: list[FileAt] = field(default_factory=list)
     _fragments: list[Fragment] = field(default_factory=list)
     _settled: list[Future[None]] = field(default_factory=list)
     _open: DataFileWriter | None = None
@@ -113,10 +160,17 @@ class _Output:
             writer.sync_name()
         return tuple(self._fragments)
 
+    def discard(self) -> None:
+        """Remove all files."""
+        if self._open is not None:
+            self._open.abandon()
+            self._written += self._open.places()
+        _remove(self._written)
+
     def _writer(self) -> DataFileWriter:
         if self._open is None:
             self._settle_aside()
-            name = data_file_name(self.ids.uuid4())
+            name = data_file_name(self.task.root.session.ids.uuid4())
             base = self.task.bases[len(self._fragments) % len(self.task.bases)]
             self._open = DataFileWriter(self.task, self.conform.schema, name, base)
             self._last_in[base] = self._open
@@ -127,6 +181,7 @@ class _Output:
     def _close(self, writer: DataFileWriter) -> None:
         entry = writer.close()
         self._open = None
+        self._written += writer.places()
         fragment = Fragment(id=FragmentId(0), files=(entry,), physical_rows=writer.rows)
         self._fragments.append(fragment)
         self._size_bytes += entry.file_size_bytes or 0

@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lancelake.clock import SystemIds
 from lancelake.data.byte_source import LoadedSource
 from lancelake.data.codec.page_copy import PageCopy, page_copy
 from lancelake.errors import CorruptTableError, NotFoundError, StorageError
 from lancelake.format import layout
-from lancelake.format.blobs import has_blobs
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FragmentId
-from lancelake.format.names import data_file_name
+from lancelake.format.layout import data_file_name
+from lancelake.format.logical_types import has_blobs
 from lancelake.format.schema import Schema
-from lancelake.process import ContextThreadPool
-from lancelake.storage.open import open_store
 from lancelake.storage.table_files import TableFiles
+from lancelake.threads import Pool
 
 # Opening a file takes about as long as copying this many bytes.
 _SMALL_BYTES = 128 << 10
@@ -58,7 +56,7 @@ def join(files: TableFiles, fragments: Sequence[Fragment], folder: Path) -> Frag
         return None
     if plan is None or not _has_described_rows(plan, fragments):
         return None
-    name = data_file_name(SystemIds().uuid4())
+    name = data_file_name(files.root.session.ids.uuid4())
     size_bytes = plan.write_local(folder / layout.data_file(name))
     return joined_fragment(fragments, name, size_bytes)
 
@@ -88,7 +86,7 @@ def _has_described_rows(plan: PageCopy, fragments: Sequence[Fragment]) -> bool:
 def _loaded(files: TableFiles, fragments: Sequence[Fragment]) -> list[LoadedSource]:
     if files.root.scheme in ("file", "memory"):
         return [_load(files, fragment) for fragment in fragments]
-    with ContextThreadPool(_REMOTE_READS, thread_name_prefix="join") as pool:
+    with Pool(_REMOTE_READS) as pool:
         return list(pool.map(lambda fragment: _load(files, fragment), fragments))
 
 
@@ -97,4 +95,4 @@ def _load(files: TableFiles, fragment: Fragment) -> LoadedSource:
     at = files.data_file(file)
     # A file that is longer than described does not end there, and is refused.
     size_bytes = file.file_size_bytes or 0
-    return LoadedSource(at.path, open_store(at.root).get_range(at.path, start=0, length=size_bytes))
+    return LoadedSource(at.path, at.store.get_range(at.path, start=0, length=size_bytes))

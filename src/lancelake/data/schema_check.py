@@ -1,17 +1,25 @@
-"""Schema check of data to write against a table."""
+"""Whether the codec can store a schema, and in which file version."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lancelake.errors import CorruptTableError, SchemaMismatchError, UnsupportedError
-from lancelake.format import extension_types, logical_types
-from lancelake.format.column_path import join_path
+from lancelake.data.blobs import BlobLimits
+from lancelake.errors import (
+    CorruptTableError,
+    InvalidRequestOSError,
+    SchemaMismatchError,
+    UnsupportedError,
+)
+from lancelake.format import logical_types
+from lancelake.format.arrow_schema import storage_field
 from lancelake.format.extension_names import ARROW_JSON, EXTENSION_NAME, JSON
-from lancelake.format.schema import Field, Schema
+from lancelake.format.file_version import DEFAULT, FileVersion
+from lancelake.format.logical_types import has_blobs
+from lancelake.format.schema import Field, Schema, join_path
 
 _FIXED_SIZE_STRUCTS = "fixed_size_list:struct:"
 
@@ -30,25 +38,43 @@ def ensure_fits(table: Schema, data: pa.Schema, *, casts: bool = False) -> Schem
     Columns and fields may come in any order; nullable ones may be missing. Types must be
     the same, or with `casts` convertible; metadata is ignored.
     """
-    found = match_schema(table, data, casts=casts)
-    if found.extra:
-        names = ", ".join(field.name for field in found.extra)
+    match = match_schema(table, data, casts=casts)
+    if match.extra:
+        names = ", ".join(field.name for field in match.extra)
         raise SchemaMismatchError(
             "Append with different schema: the data has columns that the table does not have: "
             f"{names}",
-            path=found.extra[0].name,
-            found=str(found.extra[0].type),
+            path=match.extra[0].name,
+            found=str(match.extra[0].type),
             action="Omit them, or add them to the table first.",
         )
-    return found.schema
+    return match.schema
+
+
+def ensure_same_limits(table: Schema, data: pa.Schema) -> None:
+    """Raise if data states other size limits of a blob column than the table has."""
+    for column in filter(has_blobs, table.fields):
+        place = data.get_field_index(column.name)
+        stated_limits = (data.field(place).metadata if place >= 0 else None) or {}
+        mine = BlobLimits.of(column)
+        for name in ("inline", "dedicated", "pack-file"):
+            key = f"lance-encoding:blob-{name}-size-threshold"
+            limit = getattr(mine, name.replace("-", "_"))
+            stated = stated_limits.get(key.encode())
+            if stated is not None and stated != str(limit).encode():
+                raise InvalidRequestOSError(
+                    f"Cannot append data with blob threshold metadata {key}={stated.decode()} for "
+                    f"field {column.name!r}; the table has {limit}",
+                    column=column.name,
+                )
 
 
 def match_schema(table: Schema, data: pa.Schema, *, casts: bool = False) -> SchemaMatch:
     """Like `ensure_fits`, but return top-level columns that the table does not have."""
-    known = set(table.names)
-    extra = tuple(field for field in data if field.name not in known)
+    names = set(table.names)
+    extra = tuple(field for field in data if field.name not in names)
     _ensure_unique(data.names, ())
-    shared = [field for field in data if field.name in known]
+    shared = [field for field in data if field.name in names]
     fields = _matched_members(table.fields, shared, (), casts=casts)
     return SchemaMatch(schema=replace(table, fields=fields), extra=extra)
 
@@ -81,14 +107,14 @@ def _matched_members(
 
 
 def _matched(table: Field, data: pa.Field, path: tuple[str, ...], *, casts: bool) -> Field:
-    dtype, metadata = extension_types.opened(data)
+    dtype, metadata = logical_types.opened(data)
     extension = metadata.get(EXTENSION_NAME.encode(), b"").decode()
-    found = "json" if _is_json(dtype, extension) else _logical_type(dtype, path)
+    logical = "json" if _is_json(dtype, extension) else _logical_type(dtype, path)
     if table.is_blob_v2:
-        return _matched_blob(table, dtype, found, path)
-    if found == _expected(table) or (casts and _may_be_cast(table, dtype, found)):
+        return _matched_blob(table, dtype, logical, path)
+    if logical == _expected(table) or (casts and _may_be_cast(table, dtype, logical)):
         return _with_matched_children(table, dtype, path, casts=casts)
-    raise _mismatch(table, found, path)
+    raise _mismatch(table, logical, path)
 
 
 def _with_matched_children(
@@ -138,11 +164,11 @@ def _matched_entries(
     return _matched_members(entries.children, members, path, casts=casts)
 
 
-def _matched_blob(table: Field, dtype: pa.DataType, found: str, path: tuple[str, ...]) -> Field:
+def _matched_blob(table: Field, dtype: pa.DataType, logical: str, path: tuple[str, ...]) -> Field:
     """Check blob values to write, whose fields may differ from those in the table."""
     if pa.types.is_struct(dtype) and {"data", "uri"} <= set(dtype.names):
         return table
-    raise _mismatch(table, found, path)
+    raise _mismatch(table, logical, path)
 
 
 def _expected(table: Field) -> str:
@@ -168,17 +194,17 @@ def _logical_type(dtype: pa.DataType, path: tuple[str, ...]) -> str:
         ) from error
 
 
-def _may_be_cast(table: Field, dtype: pa.DataType, found: str) -> bool:
-    if found == "null":
+def _may_be_cast(table: Field, dtype: pa.DataType, logical: str) -> bool:
+    if logical == "null":
         return table.nullable
     if table.is_json:
-        return found in {"string", "large_string"}
+        return logical in {"string", "large_string"}
     expected = table.logical_type
     if expected in {"struct", "map"}:
         return False
     if expected.startswith(("list", "large_list", _FIXED_SIZE_STRUCTS)):
-        return found.startswith(("list", "large_list", "fixed_size_list:"))
-    return found not in {"struct", "map", "json"} and not _is_list_of_structs(dtype)
+        return logical.startswith(("list", "large_list", "fixed_size_list:"))
+    return logical not in {"struct", "map", "json"} and not _is_list_of_structs(dtype)
 
 
 def _is_list_of_structs(dtype: pa.DataType) -> bool:
@@ -207,16 +233,121 @@ def _ensure_unique(names: Sequence[str], path: tuple[str, ...]) -> None:
     raise SchemaMismatchError(f"the data has two columns {where}", path=where)
 
 
-def _mismatch(table: Field, found: str, path: tuple[str, ...]) -> SchemaMismatchError:
+def _mismatch(table: Field, logical: str, path: tuple[str, ...]) -> SchemaMismatchError:
     where = _shown(path)
     return SchemaMismatchError(
         f"Append with different schema: column {where} has type {table.logical_type} in the "
-        f"table and {found} in the data",
+        f"table and {logical} in the data",
         path=where,
         expected=table.logical_type,
-        found=found,
+        found=logical,
     )
 
 
 def _shown(path: tuple[str, ...]) -> str:
     return join_path(path)
+
+
+WRITABLE = (FileVersion.V2_0, FileVersion.V2_1, FileVersion.V2_2)
+
+
+def ensure_storable(
+    schema: Schema, version: FileVersion, *, newest_readers_only: bool = False
+) -> None:
+    """Raise `UnsupportedError` for the first column that files of this version do not support."""
+    ensure_writable(version)
+    for trail in _trails(schema.fields):
+        where = join_path(node.name for node in trail)
+        _ensure_version_holds(trail, version, where)
+        if not newest_readers_only:
+            _ensure_release_4_reads(trail, version, where)
+
+
+def ensure_writable(version: FileVersion) -> FileVersion:
+    """Return a file version, or raise `UnsupportedError` for one that can only be read."""
+    if version in WRITABLE:
+        return version
+    which = "legacy data files" if version is FileVersion.LEGACY else f"data files {version.value}"
+    supported = ", ".join(writable.value for writable in WRITABLE)
+    raise UnsupportedError(
+        f"tables with {which} can be read, but not written",
+        found=version.value,
+        action=f"Overwrite the table with another data storage version: {supported}.",
+    )
+
+
+def suitable(schema: Schema, version: FileVersion = DEFAULT) -> FileVersion:
+    """Return the version of new files, or a newer one for columns that it lacks."""
+    newer = [version, *WRITABLE[WRITABLE.index(version) + 1 :]] if version in WRITABLE else []
+    return next((each for each in newer if _holds(schema, each, newest_readers_only=True)), version)
+
+
+def is_for_newest_readers(schema: Schema, version: FileVersion) -> bool:
+    """Whether a table with this schema already has columns that not all releases can read."""
+    return not _holds(schema, version)
+
+
+def _holds(schema: Schema, version: FileVersion, *, newest_readers_only: bool = False) -> bool:
+    try:
+        ensure_storable(schema, version, newest_readers_only=newest_readers_only)
+    except UnsupportedError:
+        return False
+    return True
+
+
+def _ensure_version_holds(trail: tuple[Field, ...], version: FileVersion, where: str) -> None:
+    node = trail[-1]
+    is_structural = version is FileVersion.V2_2
+    if not is_structural and node.logical_type == "map":
+        raise _needs_2_2(where, "a map", version)
+    if not is_structural and node.logical_type.startswith("fixed_size_list:struct:"):
+        raise _needs_2_2(where, "a fixed-size list of structs", version)
+    if node.is_blob_v2:
+        if not is_structural:
+            raise _needs_2_2(where, "a blob v2 column (lance.blob.v2)", version)
+        if any(parent.logical_type != "struct" for parent in trail[:-1]):
+            msg = f"column {where} is a blob inside a list or a map, which cannot be written"
+            action = "Use a column, or a field of a struct."
+            raise UnsupportedError(msg, column=where, action=action)
+    if is_structural and node.is_blob_v1:
+        msg = f"column {where} has blob encoding v1, which data files 2.2 do not support"
+        action = 'Write with data_storage_version="2.1", or use the type lance.blob.v2.'
+        raise UnsupportedError(msg, column=where, action=action)
+
+
+def _ensure_release_4_reads(trail: tuple[Field, ...], version: FileVersion, where: str) -> None:
+    node = trail[-1]
+    if _has_offset_zone(node):
+        msg = f"column {where} has type {node.logical_type}, on which pylance 4 crashes"
+        action = "Use a named time zone such as UTC."
+        raise UnsupportedError(msg, column=where, found=node.logical_type, action=action)
+    if version.leaves_only and node.logical_type == "null" and _is_below_list(trail):
+        msg = f"column {where} has type null inside a list, where pylance 4 loses rows"
+        action = "Use another type."
+        raise UnsupportedError(msg, column=where, action=action)
+
+
+def _is_below_list(trail: tuple[Field, ...]) -> bool:
+    return any(node.logical_type.startswith(("list", "large_list", "map")) for node in trail)
+
+
+def _has_offset_zone(node: Field) -> bool:
+    if "timestamp:" not in node.logical_type:
+        return False
+    dtype = storage_field(node).type
+    while pa.types.is_fixed_size_list(dtype):
+        dtype = dtype.value_type
+    return pa.types.is_timestamp(dtype) and ":" in (dtype.tz or "")
+
+
+def _trails(fields: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:
+    for field in fields:
+        yield (field,)
+        if not field.is_blob_v2:
+            for below in _trails(field.children):
+                yield (field, *below)
+
+
+def _needs_2_2(where: str, what: str, version: FileVersion) -> UnsupportedError:
+    msg = f"column {where} is {what}, which is not supported in data files {version.value}"
+    return UnsupportedError(msg, column=where, action='Write with data_storage_version="2.2".')

@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lancelake.clock import Ids
-from lancelake.data.arrays.text import InvalidText, invalid_paths
+from lancelake.data.arrays.retype import InvalidText, invalid_paths
 from lancelake.data.column_file import ColumnFile, sync_file, sync_names, with_file
 from lancelake.data.fragment_reader import FragmentReader
-from lancelake.format.column_path import quote_segment
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
-from lancelake.format.schema import Field, Schema
+from lancelake.format.schema import Field, Schema, quote_segment
 from lancelake.storage.table_files import FileAt, TableFiles
 
 _BATCH_ROWS = 8192
@@ -33,10 +31,10 @@ class StoredText:
     def invalid_paths(self) -> tuple[str, ...]:
         """Return the paths in the column with strings that are not UTF-8."""
         name = quote_segment(self.field.name)
-        found = (path for batch in self._batches() for path in invalid_paths(batch.column(0), name))
-        return tuple(dict.fromkeys(found))
+        paths = (path for batch in self._batches() for path in invalid_paths(batch.column(0), name))
+        return tuple(dict.fromkeys(paths))
 
-    def replaced(self, version: FileVersion, ids: Ids) -> Fragment:
+    def replaced(self, version: FileVersion) -> Fragment:
         """Write the column to a new data file, with U+FFFD in place of invalid bytes.
 
         Returns the fragment with that file; on local disk it is durable.
@@ -60,7 +58,6 @@ class StoredText:
             first.schema,
             deleted=BitMap(),
             physical_rows=reader.physical_rows,
-            ids=ids,
         )
         assert file is not None
         sync_file(self.files.root, file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lancelake.data.assemble import Assembler, empty_batch
+from lancelake.data.fragment_reader import Assembler, empty_batch
 from lancelake.format.arrow_schema import from_arrow
 
 INT = pa.int64()

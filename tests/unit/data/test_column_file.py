@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from lancelake.clock import SystemIds
 from lancelake.data.column_file import ColumnFile, sync_file, sync_names, with_file
 from lancelake.errors import SchemaMismatchError, UnsupportedError
 from lancelake.format.arrow_schema import from_arrow
@@ -30,7 +29,7 @@ def written(root: Path, rows: int, deleted: set[int]) -> DataFile | None:
     """Write the values for a fragment."""
     batches = VALUES.to_batches() if rows > len(deleted) else []
     return columns(root, VALUES.schema).write(
-        batches, VALUES.schema, deleted=BitMap(deleted), physical_rows=rows, ids=SystemIds(1)
+        batches, VALUES.schema, deleted=BitMap(deleted), physical_rows=rows
     )
 
 

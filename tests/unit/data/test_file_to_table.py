@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lancelake.data.file_to_table import FileShape, positions_with_nulls
+from lancelake.data.column_reader import FileShape, positions_with_nulls
 from lancelake.format.file_version import FileVersion
 
 INT = pa.int64()

@@ -14,8 +14,8 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data import fragment_reader
+from lancelake.data.column_reader import project
 from lancelake.data.fragment_reader import FragmentReader
-from lancelake.data.projection import project
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import Fragment
 from lancelake.proto.table_pb2 import Manifest
@@ -90,7 +90,7 @@ def test_no_columns_have_rows_all_the_same(source: Snapshot) -> None:
 
 
 @pytest.mark.parametrize(("number", "count"), [(0, 10), (3, 6), (4, 1)])
-def test_files_tell_how_many_rows_there_are(source: Snapshot, number: int, count: int) -> None:
+def test_files_have_the_number_of_rows(source: Snapshot, number: int, count: int) -> None:
     bare = replace(source.manifest.fragments[number], physical_rows=None)
     assert reader_of(source, bare, "key").physical_rows == count
 

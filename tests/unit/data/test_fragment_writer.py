@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from lance.file import LanceFileReader
 
 import lancelake
-from lancelake.clock import SystemIds
+from lancelake.data.column_file import WriteCounts, WriteTask
 from lancelake.data.fragment_writer import write_fragments
-from lancelake.data.write_task import WriteCounts, WriteTask
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, StorageError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.bases import BasePath
@@ -26,9 +25,9 @@ from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import BaseId
 from lancelake.proto import file_pb2
+from lancelake.pylance.blob import blob_array
 from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 from tests.support.compare import assert_same_table
 from tests.support.written_tables import publish, write_table
 
@@ -40,7 +39,7 @@ DATA_NAME = re.compile(r"[01]{24}[0-9a-f]{26}\.lance")
 def _write(root: Path | str, table: pa.Table = TABLE, **options: object) -> tuple[Fragment, ...]:
     settings = {"schema": SCHEMA, **options}
     task = WriteTask(root=Location.parse(root), **settings)  # type: ignore[arg-type]  # as given
-    return write_fragments(task, table.to_reader(), ids=SystemIds(1))
+    return write_fragments(task, table.to_reader())
 
 
 def _files(folder: Path) -> list[Path]:
@@ -130,17 +129,58 @@ def test_data_that_does_not_fit_writes_nothing(tmp_path: Path) -> None:
     assert _files(tmp_path) == []
 
 
-def test_a_failing_source_leaves_only_whole_files(tmp_path: Path) -> None:
+def _failing(table: pa.Table, error: BaseException) -> pa.RecordBatchReader:
     def batches() -> Iterator[pa.RecordBatch]:
-        yield from TABLE.to_batches()
+        # Enough that batches are not gathered to one that is never written.
+        yield from table.to_batches()
+        yield from pa.concat_tables([table] * 3_000).combine_chunks().to_batches()
+        raise error
+
+    return pa.RecordBatchReader.from_batches(table.schema, batches())
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError(), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("root", ["disk", "memory"])
+def test_a_failing_source_leaves_no_files(tmp_path: Path, root: str, error: BaseException) -> None:
+    wide = pa.table({"a": range(10), "b": ["x" * 2_000] * 10})
+    place = Location.parse(tmp_path if root == "disk" else f"memory://m{tmp_path.name}")
+    task = WriteTask(root=place, schema=from_arrow(wide.schema), max_rows_per_file=4_000)
+    with pytest.raises(type(error)):
+        write_fragments(task, _failing(wide, error))
+    assert list(place.store.list()) == []
+
+
+def test_a_failing_source_leaves_no_blobs_beside_its_files(tmp_path: Path) -> None:
+    rows = pa.table({"b": blob_array([bytes(100_000), bytes(5_000_000)] * 5)})
+    with pytest.raises(ZeroDivisionError):
+        task = WriteTask(
+            root=Location.parse(tmp_path),
+            schema=from_arrow(rows.schema),
+            file_version=FileVersion.V2_2,
+            max_rows_per_file=4,
+        )
+        write_fragments(task, _once(rows))
+    assert _files(tmp_path) == []
+
+
+def _once(table: pa.Table) -> pa.RecordBatchReader:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from table.to_batches()
         raise ZeroDivisionError
 
-    task = WriteTask(root=Location.parse(tmp_path), schema=SCHEMA, max_rows_per_file=4)
-    reader = pa.RecordBatchReader.from_batches(TABLE.schema, batches())
+    return pa.RecordBatchReader.from_batches(table.schema, batches())
+
+
+def test_files_that_a_watch_knows_are_left_to_it(tmp_path: Path) -> None:
+    wide = pa.table({"a": range(10), "b": ["x" * 2_000] * 10})
+    root, schema = Location.parse(tmp_path), from_arrow(wide.schema)
+    task = WriteTask(root=root, schema=schema, max_rows_per_file=10_000)
+    notes = _Notes()
     with pytest.raises(ZeroDivisionError):
-        write_fragments(task, reader, ids=SystemIds(1))
-    for path in _files(tmp_path):
-        assert LanceFileReader(str(path)).num_rows() == 4
+        write_fragments(task, _failing(wide, ZeroDivisionError()), watch=notes)
+    completed = [fragment.files[0].path for event, fragment in notes.told if event == "completed"]
+    assert len(completed) == 3
+    assert {path.name for path in _files(tmp_path)} >= set(completed)
 
 
 def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
@@ -171,7 +211,7 @@ def test_files_and_folder_are_on_disk_before_the_fragments_are_returned(
 def test_progress_counts_up_to_the_result(tmp_path: Path) -> None:
     seen: list[WriteCounts] = []
     task = WriteTask(root=Location.parse(tmp_path), schema=SCHEMA, max_rows_per_file=4)
-    fragments = write_fragments(task, TABLE.to_reader(), ids=SystemIds(1), progress=seen.append)
+    fragments = write_fragments(task, TABLE.to_reader(), progress=seen.append)
     assert seen[-1] == WriteCounts.of(fragments)
     assert [counts.rows for counts in seen] == sorted(counts.rows for counts in seen)
     assert (seen[-1].rows, seen[-1].files) == (10, 3)
@@ -180,7 +220,7 @@ def test_progress_counts_up_to_the_result(tmp_path: Path) -> None:
 def test_memory_tables_get_their_files(tmp_path: Path) -> None:
     root = Location.parse("shared-memory://test-fragment-writer/t")
     fragments = _write(root.uri)
-    info = open_store(root).head(f"data/{fragments[0].files[0].path}")
+    info = root.store.head(f"data/{fragments[0].files[0].path}")
     assert info.size_bytes == fragments[0].files[0].file_size_bytes
     publish(root, SCHEMA, fragments, FileVersion.V2_1)
     assert lancelake.dataset(root.uri).to_table() == TABLE
@@ -223,10 +263,10 @@ class _Notes:
         self.told.append(("completed", fragment))
 
 
-def test_a_watch_is_told_of_every_file(tmp_path: Path) -> None:
+def test_a_watch_gets_every_file(tmp_path: Path) -> None:
     task = WriteTask(root=Location.parse(tmp_path), schema=SCHEMA, max_rows_per_file=4)
     notes = _Notes()
-    made = write_fragments(task, TABLE.to_reader(), ids=SystemIds(1), watch=notes)
+    made = write_fragments(task, TABLE.to_reader(), watch=notes)
     begun = [fragment for what, fragment in notes.told if what == "begun"]
     assert [fragment for what, fragment in notes.told if what == "completed"] == list(made)
     assert [(f.files[0].path, f.files[0].fields, f.physical_rows) for f in begun] == [
@@ -253,7 +293,7 @@ def test_small_batches_are_joined_with_their_dictionaries(tmp_path: Path) -> Non
     root = Location.parse(tmp_path)
     table_schema = from_arrow(schema)
     task = WriteTask(root=root, schema=table_schema)
-    publish(root, table_schema, write_fragments(task, reader, ids=SystemIds(1)), FileVersion.V2_1)
+    publish(root, table_schema, write_fragments(task, reader), FileVersion.V2_1)
     assert lancelake.dataset(tmp_path).to_table()["d"].to_pylist() == ["a", "b", "a"]
 
 
@@ -306,7 +346,7 @@ def test_any_cut_into_batches_and_files_keeps_the_rows(
     schema = from_arrow(table.schema)
     task = WriteTask(root=root, schema=schema, max_rows_per_file=limit)
     reader = pa.RecordBatchReader.from_batches(table.schema, batches)
-    fragments = write_fragments(task, reader, ids=SystemIds(1))
+    fragments = write_fragments(task, reader)
     assert all((fragment.physical_rows or 0) <= limit for fragment in fragments)
     publish(root, schema, fragments, FileVersion.V2_1)
     assert_same_table(lancelake.dataset(root.uri).to_table(), table)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lancelake.data.legacy.file import LegacyFile
+from lancelake.data.legacy.legacy_file import LegacyFile
 from lancelake.errors import CorruptTableError
 from tests.support.legacy_tables import LegacyTable, legacy_table
 

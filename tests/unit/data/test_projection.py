@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lancelake.data.projection import columns_of, project, prune, split, stored_schema
+from lancelake.data.column_reader import columns_of, project, prune, split, stored_schema
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FieldId, FragmentId

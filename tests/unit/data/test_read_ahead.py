@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lancelake.data.read_ahead import read_ahead
+from lancelake.data.arrays.batches import read_ahead
 
 
 def test_the_same_items_come_in_the_same_order() -> None:
@@ -42,8 +42,16 @@ def test_no_more_is_made_than_may_be_held() -> None:
     found.close()
 
 
-def test_who_stops_early_leaves_no_thread_behind() -> None:
-    found = read_ahead(iter(range(1000)))
+def test_who_stops_early_leaves_no_stream_behind() -> None:
+    ended = threading.Event()
+
+    def items() -> Iterator[int]:
+        try:
+            yield from range(1000)
+        finally:
+            ended.set()
+
+    found = read_ahead(items())
     next(found)
     found.close()
-    assert not [thread for thread in threading.enumerate() if thread.name == "read-ahead"]
+    assert ended.wait(60)

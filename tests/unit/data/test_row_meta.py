@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lancelake.data.row_meta import MetaColumn, RowMeta
+from lancelake.data.deletion_files import MetaColumn, RowMeta
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import ExternalFile, Fragment, Sequenced
 from lancelake.format.ids import FragmentId
 from lancelake.format.row_address import row_addresses
-from lancelake.format.rowids.lineage import VersionSequence
-from lancelake.format.rowids.sequence import RowIdSequence
+from lancelake.format.rowids import RowIdSequence, VersionSequence
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import TableFiles
 
@@ -55,7 +54,7 @@ def test_stable_ids_are_those_of_the_sequence(tmp_path: Path) -> None:
     assert found == [100, 8, 9]
 
 
-def test_sequence_may_lie_in_a_file_of_its_own(tmp_path: Path) -> None:
+def test_sequence_may_be_in_a_file_of_its_own(tmp_path: Path) -> None:
     data = ids()
     (tmp_path / "rows.bin").write_bytes(b"before" + data + b"after")
     place = ExternalFile(path="rows.bin", offset=6, size=len(data))

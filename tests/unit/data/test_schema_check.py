@@ -50,7 +50,7 @@ def test_extra_columns_are_returned_when_asked_for() -> None:
     assert match_schema(THREE, data).extra == (pa.field("z", TEXT),)
 
 
-def test_names_are_told_apart_by_case() -> None:
+def test_names_are_distinguished_by_case() -> None:
     with pytest.raises(SchemaMismatchError, match="does not have: A"):
         ensure_fits(THREE, pa.schema([("A", pa.int32()), ("k", pa.int64())]))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lancelake.data.storable import ensure_storable
+from lancelake.data.schema_check import ensure_storable, suitable
 from lancelake.errors import UnsupportedError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.file_version import FileVersion
@@ -75,7 +75,28 @@ def test_a_column_inside_another_is_named_by_its_path() -> None:
         _ensure(field, V21)
 
 
-def test_a_blob_inside_another_column_is_refused() -> None:
-    field = pa.field("s", pa.struct([pa.field("b", BLOB, metadata=BLOB_V2)]))
-    with pytest.raises(UnsupportedError, match=r"column s\.b is a nested blob"):
+def test_a_blob_inside_a_struct_passes() -> None:
+    _ensure(pa.field("s", pa.struct([pa.field("b", BLOB, metadata=BLOB_V2)])), V22)
+
+
+def test_a_blob_inside_a_list_is_refused() -> None:
+    field = pa.field("s", pa.list_(pa.field("b", BLOB, metadata=BLOB_V2)))
+    with pytest.raises(UnsupportedError, match="is a blob inside a list or a map"):
         _ensure(field, V22)
+
+
+@pytest.mark.parametrize(
+    ("field", "version"),
+    [
+        (pa.field("c", pa.int32()), V21),
+        (pa.field("c", pa.map_(pa.string(), pa.int8())), V22),
+        (pa.field("c", BLOB, metadata=BLOB_V2), V22),
+        (pa.field("c", pa.large_binary(), metadata=BLOB_V1), V21),
+    ],
+    ids=str,
+)
+def test_the_version_of_new_files_is_the_oldest_that_holds_the_columns(
+    field: pa.Field, version: FileVersion
+) -> None:
+    assert suitable(from_arrow(pa.schema([field]))) is version
+    assert suitable(from_arrow(pa.schema([field])), V22) is V22

@@ -1,24 +1,90 @@
-"""Conversion of users' values to the types of data files, with null checks."""
+"""Arrays in the form that the codec stores: types, nulls, lists."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap
 
-from lancelake.data.arrays.hidden_nulls import all_valid
-from lancelake.data.arrays.retype import retype, struct_of
-from lancelake.data.arrays.text import InvalidText, is_text, valid_text
-from lancelake.data.arrays.tight_lists import rebuilt_list, tightened, without_offset
+from lancelake.data.arrays.retype import InvalidText, is_text, retype, struct_of, valid_text
 from lancelake.data.file_schema import BLOB_VALUE, file_field
 from lancelake.errors import SchemaMismatchError
 from lancelake.format import jsonb
-from lancelake.format.column_path import join_path
 from lancelake.format.file_version import FileVersion
-from lancelake.format.schema import Field, Schema
+from lancelake.format.schema import Field, Schema, join_path
+
+
+def all_valid(array: pa.Array) -> pa.Array:
+    """Return the array without nulls; the values in their place are unspecified."""
+    dtype = array.type
+    if pa.types.is_dictionary(dtype):
+        return pa.DictionaryArray.from_arrays(array.indices.fill_null(0), array.dictionary)
+    if pa.types.is_struct(dtype):
+        children = [array.field(i) for i in range(dtype.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(dtype))
+    children = [array.values] if pa.types.is_nested(dtype) else []
+    buffers = [None, *array.buffers()[1 : _own_buffers(array)]]
+    return pa.Array.from_buffers(dtype, len(array), buffers, 0, array.offset, children)
+
+
+def _own_buffers(array: pa.Array) -> int:
+    """Count the buffers of an array without its children."""
+    if pa.types.is_fixed_size_list(array.type):
+        return 1
+    return 2 if pa.types.is_nested(array.type) else len(array.buffers())
+
+
+def tightened(array: pa.Array) -> pa.Array:
+    """Return a list or map without values that belong to none of its rows."""
+    if pa.types.is_fixed_size_list(array.type):
+        return _tight_fixed_size(array)
+    offsets = array.offsets
+    first, last = offsets[0].as_py(), offsets[-1].as_py()
+    if array.offset == 0 and first == 0 and last == len(array.values) > 0:
+        return array
+    moved = pc.subtract(offsets, pa.scalar(first, offsets.type))
+    buffers = [_validity(array), moved.buffers()[1]]
+    # Arrow for Rust rejects an empty slice from the middle of strings.
+    values = array.values.slice(first, last - first) if last > first else _none_of(array)
+    return pa.Array.from_buffers(array.type, len(array), buffers, children=[values])
+
+
+def without_offset(array: pa.Array) -> pa.Array:
+    """Return the same values in buffers of their own, if the array is a slice.
+
+    The codec gives a struct's nulls to its fields and ignores that a field is a slice.
+    """
+    return pa.concat_arrays([array]) if array.offset else array
+
+
+def rebuilt_list(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.Array:
+    """Return a list like `array`, of another type and with other values."""
+    buffers = array.buffers()[: 1 if pa.types.is_fixed_size_list(target) else 2]
+    return pa.Array.from_buffers(
+        target, len(array), buffers, array.null_count, array.offset, [values]
+    )
+
+
+def _tight_fixed_size(array: pa.FixedSizeListArray) -> pa.Array:
+    size = array.type.list_size
+    if array.offset == 0 and len(array.values) == len(array) * size:
+        return array
+    values = array.values.slice(array.offset * size, len(array) * size)
+    return pa.Array.from_buffers(array.type, len(array), [_validity(array)], children=[values])
+
+
+def _validity(array: pa.Array) -> pa.Buffer | None:
+    return array.is_valid().buffers()[1] if array.null_count else None
+
+
+def _none_of(array: pa.Array) -> pa.Array:
+    return pa.nulls(0, array.values.type)
 
 
 @dataclass(frozen=True)
@@ -180,7 +246,7 @@ def _node(field: Field, path: tuple[str, ...], version: FileVersion, text: Inval
     is_special = field.is_json or field.logical_type.startswith("dict:")
     return _Node(
         field=field,
-        arrow=pa.field(field.name, BLOB_VALUE) if field.is_blob_v2 else file_field(field),
+        arrow=_arrow(field, children),
         where=join_path(here),
         children=children,
         refuses_null=refuses_null,
@@ -190,6 +256,15 @@ def _node(field: Field, path: tuple[str, ...], version: FileVersion, text: Inval
     )
 
 
+def _arrow(field: Field, children: tuple[_Node, ...]) -> pa.Field:
+    """Return the field in which a column goes to the writer, with blobs not yet stored."""
+    if field.is_blob_v2:
+        return pa.field(field.name, BLOB_VALUE)
+    if field.logical_type == "struct" and any(node.is_blob_v2 for node in field.walk()):
+        return file_field(field).with_type(pa.struct([child.arrow for child in children]))
+    return file_field(field)
+
+
 def _like(target: pa.DataType, item: pa.Field) -> pa.DataType:
     """Return the list type of `target` with these items."""
     if pa.types.is_fixed_size_list(target):
@@ -197,11 +272,11 @@ def _like(target: pa.DataType, item: pa.Field) -> pa.DataType:
     return pa.large_list(item) if pa.types.is_large_list(target) else pa.list_(item)
 
 
-def _same_shape(found: pa.DataType, target: pa.DataType) -> bool:
+def _same_shape(dtype: pa.DataType, target: pa.DataType) -> bool:
     """Whether only names, nullability and metadata may differ."""
-    if pa.types.is_fixed_size_list(found) and pa.types.is_fixed_size_list(target):
-        return bool(found.list_size == target.list_size)
-    return bool(found.id == target.id)
+    if pa.types.is_fixed_size_list(dtype) and pa.types.is_fixed_size_list(target):
+        return bool(dtype.list_size == target.list_size)
+    return bool(dtype.id == target.id)
 
 
 def _dictionary(array: pa.Array, target: pa.DictionaryType) -> pa.Array:
@@ -215,3 +290,111 @@ def _dictionary(array: pa.Array, target: pa.DictionaryType) -> pa.Array:
     indices = array.indices.cast(target.index_type)
     words = array.dictionary.cast(target.value_type)
     return pa.DictionaryArray.from_arrays(indices, words)
+
+
+# Maximum number of deleted rows that are added to one batch.
+_PIECE_BYTES = 32 << 20
+_LEAST_ROWS = 1024
+
+Offsets = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadRows:
+    """Places batches of `Conformer` at the positions of a fragment's live rows."""
+
+    schema: Schema
+    version: FileVersion
+    deleted: BitMap
+    physical_rows: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a value for each physical row, or raise unless there is one for each live row."""
+        if not self.deleted:
+            yield from self._counted(batches, self.physical_rows)
+            return
+        live = _live_offsets(self.deleted, self.physical_rows)
+        rank, end = 0, 0
+        last: pa.RecordBatch | None = None
+        for batch in self._counted(batches, len(live)):
+            if not batch.num_rows:
+                continue
+            places = live[rank : rank + batch.num_rows]
+            stop = int(places[-1]) + 1
+            yield from self._pieces(batch, places, end, stop)
+            rank, end, last = rank + batch.num_rows, stop, batch
+        if last is not None:
+            nothing = np.array([], dtype=np.int64)
+            yield from self._pieces(last.slice(0, 1), nothing, end, self.physical_rows)
+
+    def _counted(
+        self, batches: Iterable[pa.RecordBatch], expected: int
+    ) -> Iterator[pa.RecordBatch]:
+        count = 0
+        for batch in batches:
+            count += batch.num_rows
+            if count > expected:
+                raise _miscounted(count, expected, "more")
+            yield batch
+        if count < expected:
+            raise _miscounted(count, expected, "fewer")
+
+    def _pieces(
+        self, batch: pa.RecordBatch, places: Offsets, start: int, stop: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows start to stop, of which those at `places` come from the batch."""
+        if stop - start == len(places):
+            if len(places):
+                yield batch
+            return
+        width = max(1, batch.nbytes // max(1, batch.num_rows))
+        step = max(_LEAST_ROWS, _PIECE_BYTES // width)
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            low, high = np.searchsorted(places, (first, last))
+            yield self._piece(batch, places[low:high] - first, int(low), last - first)
+
+    def _piece(self, batch: pa.RecordBatch, places: Offsets, low: int, rows: int) -> pa.RecordBatch:
+        sources = np.full(rows, -1, dtype=np.int64)
+        sources[places] = np.arange(low, low + len(places))
+        gone = sources < 0
+        near = np.maximum(np.maximum.accumulate(sources), min(low, batch.num_rows - 1))
+        or_null, or_near = pa.array(sources, mask=gone), pa.array(near)
+        arrays = [
+            self._taken(field, array, or_null, or_near)
+            for field, array in zip(self.schema.fields, batch.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+
+    def _taken(
+        self, field: Field, array: pa.Array, or_null: pa.Array, or_near: pa.Array
+    ) -> pa.Array:
+        is_struct = field.logical_type == "struct"
+        if field.nullable and not (is_struct and self.version is FileVersion.V2_0):
+            return array.take(or_null)
+        if _has_own_length(array.type):
+            return all_valid(array.take(or_null))
+        return array.take(or_near)
+
+
+def _live_offsets(deleted: BitMap, physical_rows: int) -> Offsets:
+    is_live = np.ones(physical_rows, dtype=np.bool_)
+    is_live[np.frombuffer(deleted.to_array(), dtype=np.uint32)] = False
+    return np.flatnonzero(is_live).astype(np.int64)
+
+
+def _has_own_length(dtype: pa.DataType) -> bool:
+    """Whether values differ in size, so that an empty one takes no space."""
+    kinds = pa.types
+    is_text = kinds.is_string(dtype) or kinds.is_large_string(dtype)
+    is_binary = kinds.is_binary(dtype) or kinds.is_large_binary(dtype)
+    return bool(is_text or is_binary or kinds.is_list(dtype) or kinds.is_large_list(dtype))
+
+
+def _miscounted(count: int, expected: int, how: str) -> SchemaMismatchError:
+    problem = f"there are {how} values than rows: {expected} rows"
+    if how == "fewer":
+        ended = "Stream ended before producing values for all rows in dataset"
+        problem = f"{ended}: {problem}, {count} values"
+    action = "Pass one value for each row."
+    return SchemaMismatchError(problem, expected=expected, found=count, action=action)

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lancelake.data.codec.address import CodecAddress, writing
-from lancelake.data.codec.official import file_writer
+from lancelake.data.codec.address import CodecAddress, CodecWriter
 from lancelake.data.codec.readers import CodecReader, expect_reader, explained, open_reader
 from lancelake.errors import CorruptTableError, ObjectNotFoundError, UnsupportedError
-from lancelake.format.computed_once import computed_once
+from lancelake.format.frozen import computed_once
 from lancelake.format.index_meta import IndexFile
 from lancelake.storage import disk_sync
-from lancelake.storage.audit import report_created
-from lancelake.storage.io_meter import count_written
+from lancelake.storage.instrumented import count_written, report_created
 from lancelake.storage.table_files import FileAt
 
 FILE_VERSION = "2.0"
@@ -48,13 +46,13 @@ class SegmentFolder:
         """Open a file of the segment."""
         return IndexFileReader(self.file(name))
 
-    def fits(self, name: str, test: Callable[[IndexFileReader], bool]) -> bool:
-        """Whether a file has a format that is read, and passes a test.
+    def fits(self, name: str, test: Callable[[str], bool]) -> bool:
+        """Whether a file passes a test that opens it; one in a format that is not read does not.
 
         A missing or damaged file passes: it is reported when it is opened to be searched.
         """
         try:
-            return test(self.open(name))
+            return test(name)
         except UnsupportedError:
             return False
         except (CorruptTableError, ObjectNotFoundError):
@@ -92,8 +90,8 @@ class IndexFileReader:
     @property
     def metadata(self) -> dict[str, str]:
         """Metadata of the schema."""
-        found = self.schema.metadata or {}
-        return {key.decode(): value.decode() for key, value in found.items()}
+        entries = self.schema.metadata or {}
+        return {key.decode(): value.decode() for key, value in entries.items()}
 
     def buffer(self, metadata_key: str) -> bytes | None:
         """Return the global buffer whose number is stored under a metadata key."""
@@ -138,12 +136,12 @@ class IndexFileReader:
             stream = reader.read_range(
                 start, stop - start, batch_rows=batch_rows, readahead=_READAHEAD
             )
-            if names is None and self._schema is None:
-                # To ask the codec for it takes as long as reading a page.
-                self._schema = stream.schema
-            schema = stream.schema.remove_metadata()
             for batch in stream:
-                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+                if names is None and self._schema is None:
+                    # To ask the codec for it takes as long as reading a page.
+                    self._schema = batch.schema
+                plain = batch.schema.remove_metadata()
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=plain)
 
     def take(self, rows: Sequence[int], *, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows at these offsets, sorted and unique."""
@@ -181,13 +179,7 @@ class IndexFileWriter:
         self._held_bytes = 0
         self._place = folder.file(name)
         self._address = CodecAddress.of(self._place)
-        with writing(name):
-            self._codec = file_writer(
-                self._address.uri,
-                schema,
-                version=FILE_VERSION,
-                storage_options=self._address.storage_options,
-            )
+        self._codec = CodecWriter(self._address, name, schema, version=FILE_VERSION)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows."""
@@ -201,29 +193,23 @@ class IndexFileWriter:
             self._write_held()
 
     def _write_held(self) -> None:
-        held, self._held, self._held_bytes = self._held, [], 0
-        if held:
-            with writing(self._name):
-                self._codec.write_batch(held[0] if len(held) == 1 else pa.concat_batches(held))
+        batches, self._held, self._held_bytes = self._held, [], 0
+        if batches:
+            self._codec.write(batches[0] if len(batches) == 1 else pa.concat_batches(batches))
 
     def add_buffer(self, data: bytes) -> int:
         """Add a global buffer and return its number."""
-        with writing(self._name):
-            return int(self._codec.add_global_buffer(data))
+        return self._codec.add_buffer(data)
 
     def finish(self, metadata: Mapping[str, str] | None = None) -> IndexFile:
         """Finish the file with metadata of its schema, durably, and return its entry."""
         self._write_held()
-        with writing(self._name):
-            if not self._rows:
-                self._codec.write_batch(pa.RecordBatch.from_pylist([], schema=self._schema))
-            for key, value in (metadata or {}).items():
-                self._codec.add_schema_metadata(key, value)
-            self._codec.close()
+        if not self._rows:
+            self._codec.write(pa.RecordBatch.from_pylist([], schema=self._schema))
+        size = self._codec.close(dict(metadata or {}))
         self._address.arrived()
         if self._address.is_in_place:
             disk_sync.sync_folder(Path(self._address.uri).parent)
-        size = int(self._codec.size_bytes or 0)
         count_written(self._place.root, size)
         report_created(self._place.root, self._place.path)
         return IndexFile(path=self._name, size_bytes=size)

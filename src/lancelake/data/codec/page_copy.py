@@ -9,9 +9,8 @@ from operator import add
 from pathlib import Path
 
 from lancelake.data.byte_source import ByteSource, LoadedSource
-from lancelake.data.codec.column_transplant import file_tail
-from lancelake.data.codec.container import Container, open_container
-from lancelake.data.codec.page_layout import levels_above_lists
+from lancelake.data.codec.file_layout import Container, levels_above_lists, open_container
+from lancelake.data.codec.transplant import file_tail
 from lancelake.proto import file2_pb2, file_pb2
 from lancelake.storage.store import ObjectStore
 
@@ -93,15 +92,15 @@ def page_copy(sources: Iterable[ByteSource]) -> PageCopy | None:
     Blob columns are not allowed, because they refer to positions in their file.
     """
     every = tuple(sources)
-    known = _KnownEnds()
+    endings = _KnownEnds()
     files: list[PagedFile] = []
     for source in every:
-        file = known.find(source)
+        file = endings.find(source)
         if file is None:
             file = _paged_file(open_container(source))
             if file is None or not _are_alike(file, files[0] if files else file):
                 return None
-            known.add(source, file)
+            endings.add(source, file)
         files.append(file)
     return PageCopy(sources=every, files=tuple(files))
 

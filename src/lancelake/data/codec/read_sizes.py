@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from pyroaring import BitMap
 
-from lancelake.data.byte_source import StoreSource
-from lancelake.data.codec import file_layout
-from lancelake.data.codec.container import Container, open_container
+from lancelake.data.codec.file_ends import container_at
+from lancelake.data.codec.stored_offsets import columns_named
 from lancelake.format import roaring
-from lancelake.format.column_path import quoted_path
 from lancelake.proto import file2_pb2
-from lancelake.storage.io_account import ColumnRead, IoAccount
-from lancelake.storage.open import open_store
+from lancelake.storage.instrumented import ColumnRead, IoAccount
 from lancelake.storage.table_files import FileAt
 
 _Projection = tuple[FileAt, tuple[str, ...] | None]
@@ -48,10 +46,10 @@ def bytes_read(account: IoAccount) -> ReadSize:
     again, which is not added to the account.
     """
     total = account.store_bytes_read + sum(read.size_bytes for read in account.buffers)
-    found = ReadSize(size_bytes=total)
+    size = ReadSize(size_bytes=total)
     for (place, columns), rows in _passes(account.reads):
-        found += _page_bytes(place, columns, rows)
-    return found
+        size += _page_bytes(place, columns, rows)
+    return size
 
 
 def _passes(reads: Iterable[ColumnRead]) -> Iterator[tuple[_Projection, BitMap]]:
@@ -59,8 +57,8 @@ def _passes(reads: Iterable[ColumnRead]) -> Iterator[tuple[_Projection, BitMap]]
     passes: dict[_Projection, list[BitMap]] = {}
     for read in reads:
         rows = _row_set(read.rows)
-        earlier = passes.setdefault((read.place, read.columns), [])
-        free = next((known for known in earlier if not known.intersect(rows)), None)
+        earlier = passes.setdefault((cast(FileAt, read.place), read.columns), [])
+        free = next((covered for covered in earlier if not covered.intersect(rows)), None)
         if free is None:
             earlier.append(rows)
         else:
@@ -76,29 +74,12 @@ def _row_set(rows: range | Sequence[int]) -> BitMap:
 
 
 def _page_bytes(place: FileAt, columns: tuple[str, ...] | None, rows: BitMap) -> ReadSize:
-    container = open_container(StoreSource(open_store(place.root), place.path))
+    container = container_at(place)
     descriptor = container.descriptor()
-    found = ReadSize()
-    for index in _physical_columns(container, columns):
-        found += _column_bytes(container.column(index), int(descriptor.length), rows)
-    return found
-
-
-def _physical_columns(container: Container, columns: tuple[str, ...] | None) -> Iterator[int]:
-    """Yield the indices of the columns with these names, around them and nested in them.
-
-    All columns, if their indices do not follow from the schema.
-    """
-    layout = file_layout.decode(container.descriptor(), container.version)
-    if columns is None or container.num_columns != len(layout.columns):
-        yield from range(container.num_columns)
-        return
-    wanted = {form for name in columns for form in (name, quoted_path((name,)))}
-    for column in layout.columns:
-        names = {quoted_path(column.path[: depth + 1]) for depth in range(len(column.path))}
-        inside = f"{quoted_path(column.path)}."
-        if not names.isdisjoint(wanted) or any(name.startswith(inside) for name in wanted):
-            yield column.index
+    size = ReadSize()
+    for index in columns_named(container, columns):
+        size += _column_bytes(container.column(index), int(descriptor.length), rows)
+    return size
 
 
 def _column_bytes(column: file2_pb2.ColumnMetadata, num_rows: int, rows: BitMap) -> ReadSize:
@@ -108,11 +89,11 @@ def _column_bytes(column: file2_pb2.ColumnMetadata, num_rows: int, rows: BitMap)
     if sum(page.length for page in column.pages) != num_rows:
         # Pages of values in lists; which of them belong to the rows is in other columns.
         return ReadSize(size_bytes=sum(sizes), is_exact=False)
-    found = ReadSize()
+    read = ReadSize()
     first = 0
     for page, size in zip(column.pages, sizes, strict=True):
         count = rows.range_cardinality(first, first + page.length)
         if count:
-            found += ReadSize(size_bytes=size, is_exact=count == page.length)
+            read += ReadSize(size_bytes=size, is_exact=count == page.length)
         first += page.length
-    return found
+    return read

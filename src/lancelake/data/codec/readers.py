@@ -1,23 +1,26 @@
-"""Readers of the official codec for single files, with a cache of open ones."""
+"""Reading files with the official codec: each read delivers the rows it was asked for."""
 
 from __future__ import annotations
 
 import os
-import stat
 import tempfile
 import threading
 import weakref
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 
-from lancelake.data.codec import spool
+from lancelake.caches import CacheKind
+from lancelake.data.codec import address
+from lancelake.data.codec.file_ends import container_at, regular_file, sound_end
+from lancelake.data.codec.file_layout import Container
 from lancelake.data.codec.official import file_reader
-from lancelake.data.recently_used import RecentlyUsed
+from lancelake.data.codec.row_bounds import UncheckedRows, unchecked_rows
+from lancelake.data.codec.stored_offsets import UncheckedPages, columns_named, unchecked_pages
 from lancelake.errors import (
     CorruptTableError,
     LanceTableError,
@@ -26,21 +29,60 @@ from lancelake.errors import (
     StorageUnavailableError,
     UnsupportedError,
 )
-from lancelake.process import after_fork
-from lancelake.storage.io_account import BufferRead, ColumnRead, current_account
+from lancelake.storage.instrumented import BufferRead, ColumnRead, current_account
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
-from lancelake.storage.trust import local_path
+from lancelake.threads import after_fork, aside
 
 if TYPE_CHECKING:
     from lance.file import LanceFileReader
+
+
+class DeliveredRows:
+    """Batches of one read; raises if they have other rows than were asked for."""
+
+    def __init__(self, begin: Callable[[], pa.RecordBatchReader], rows: int, path: str) -> None:
+        """Read what `begin` returns, which is called for the first batch."""
+        self._begin = begin
+        self._stream: pa.RecordBatchReader | None = None
+        self._asked = self._left = rows
+        self._path = path
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        # To ask for the end of the codec's stream takes time, and proves nothing.
+        if not self._left:
+            raise StopIteration
+        batch = aside(self._next)
+        delivered = 0 if batch is None else batch.num_rows
+        if batch is None or delivered > self._left:
+            ensure_delivered(self._asked - self._left + delivered, self._asked, self._path)
+        self._left -= delivered
+        return batch
+
+    def _next(self) -> pa.RecordBatch | None:
+        if self._stream is None:
+            self._stream = self._begin()
+        return next(self._stream, None)
+
+
+def ensure_delivered(rows: int, asked: int, path: str) -> None:
+    """Raise if a read delivered other rows than it was asked for."""
+    if rows != asked:
+        problem = f"data file {path} delivered {rows} rows of the {asked} that were asked for"
+        raise CorruptTableError(problem, path=path)
+
+
+Result = TypeVar("Result")
 
 _OPEN_READERS = 128
 # The codec reads as much to open a file.
 _END_BYTES = 64 << 10
 # Index files of releases before 0.20 may have it.
 _LEGACY = "to read v1 metadata"
+_CODEC_ERRORS = (OSError, ValueError, RuntimeError, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +95,10 @@ class FileFacts:
     minor: int
 
 
+class LegacyFormatError(UnsupportedError):
+    """A file has the legacy format, which the codec does not read."""
+
+
 class CodecReader:
     """Thread-safe reader of the codec.
 
@@ -61,84 +107,93 @@ class CodecReader:
     """
 
     def __init__(
-        self, reader: LanceFileReader, place: FileAt, columns: tuple[str, ...] | None
+        self,
+        reader: LanceFileReader,
+        place: FileAt,
+        columns: tuple[str, ...] | None = None,
+        *,
+        name: str | None = None,
     ) -> None:
+        """Read a file, which errors call by its path unless it has another name."""
         self._reader: LanceFileReader | None = reader
         self._place = place
+        self._name = name or place.path
         self._columns = columns
         self._lock = threading.Lock()
         self._num_rows = int(reader.num_rows())
-        self._num_columns: int | None = None
+        self._unchecked = _unchecked_pages(place, columns)
         _open_readers.add(self)
 
     def num_rows(self) -> int:
         """Row count of the file."""
         return self._num_rows
 
-    @property
-    def num_columns(self) -> int:
-        """Number of physical columns of the file."""
-        if self._num_columns is None:
-            self._num_columns = len(self.column_sizes())
-        return self._num_columns
-
     def read_range(
         self, start: int, count: int, *, batch_rows: int, readahead: int
-    ) -> pa.RecordBatchReader:
+    ) -> DeliveredRows:
         """Stream consecutive rows."""
-        self.account(range(start, start + count))
-        with self._alone() as reader:
-            result = reader.read_range(
-                start, count, batch_size=batch_rows, batch_readahead=readahead
-            )
-            return result.to_batches()
+        rows = range(start, start + count)
+        self.account(rows)
 
-    def take_rows(self, rows: list[int], *, readahead: int) -> pa.RecordBatchReader:
+        def begin(reader: LanceFileReader) -> pa.RecordBatchReader:
+            self._check(rows)
+            return reader._reader.read_range(start, count, batch_rows, readahead)
+
+        return DeliveredRows(lambda: self._alone(begin), count, self._name)
+
+    def take_rows(self, rows: list[int], *, readahead: int) -> DeliveredRows:
         """Stream rows at sorted, unique offsets in one batch."""
         self.account(rows)
-        with self._alone() as reader:
-            # The public wrapper checks the order of the rows one by one, in Python.
+
+        # The public wrapper checks the order of the rows one by one, in Python.
+        def begin(reader: LanceFileReader) -> pa.RecordBatchReader:
+            self._check(rows)
             return reader._reader.take_rows(rows, len(rows), readahead)
+
+        return DeliveredRows(lambda: self._alone(begin), len(rows), self._name)
 
     def read_global_buffer(self, index: int) -> bytes:
         """Return one of the file's global buffers."""
-        with self._alone() as reader:
-            found = bytes(reader.read_global_buffer(index))
+        content = bytes(self._driven(lambda reader: reader.read_global_buffer(index)))
         account = current_account()
         # The first is the schema, which is read to open a file.
         if account is not None and index > 0:
-            account.add(BufferRead(place=self._place, size_bytes=len(found)))
-        return found
+            account.add(BufferRead(place=self._place, size_bytes=len(content)))
+        return content
 
     def facts(self) -> FileFacts:
         """Metadata of the file."""
-        with self._alone() as reader:
-            found = reader.metadata()
+        metadata = self._driven(lambda reader: reader.metadata())
         return FileFacts(
-            schema=found.schema,
-            rows=int(found.num_rows),
-            major=int(found.major_version),  # type: ignore[attr-defined]  # the stubs lack it
-            minor=int(found.minor_version),  # type: ignore[attr-defined]  # the stubs lack it
+            schema=metadata.schema,
+            rows=int(metadata.num_rows),
+            major=int(metadata.major_version),  # type: ignore[attr-defined]  # the stubs lack it
+            minor=int(metadata.minor_version),  # type: ignore[attr-defined]  # the stubs lack it
         )
 
     def column_sizes(self) -> list[int]:
         """Size of each column in bytes."""
-        with self._alone() as reader:
-            statistics = reader.file_statistics()
+        statistics = self._driven(lambda reader: reader.file_statistics())
         return [int(column.size_bytes) for column in statistics.columns]
 
     def account(self, rows: range | Sequence[int]) -> None:
         """Add a read of rows to the I/O account of the running operation."""
         account = current_account()
-        if account is not None and not spool.holds(self._place):
+        if account is not None and not address.holds(self._place):
             account.add(ColumnRead(place=self._place, columns=self._columns, rows=rows))
 
-    @contextmanager
-    def _alone(self) -> Iterator[LanceFileReader]:
-        with self._lock:
+    def _check(self, rows: range | Sequence[int]) -> None:
+        if self._unchecked is not None:
+            self._unchecked.check(rows)
+
+    def _driven(self, call: Callable[[LanceFileReader], Result]) -> Result:
+        return aside(self._alone, call)
+
+    def _alone(self, call: Callable[[LanceFileReader], Result]) -> Result:
+        with explained(self._name), self._lock:
             if self._reader is None:
                 self._reader = _opened(self._place, self._columns)
-            yield self._reader
+            return call(self._reader)
 
     def leave_to_parent(self) -> None:
         """Open the file again on next use, in a forked child."""
@@ -157,14 +212,21 @@ def _leave_to_parent() -> None:
         reader.leave_to_parent()
 
 
-_readers: RecentlyUsed[tuple[FileAt, tuple[str, ...] | None], CodecReader] = RecentlyUsed(
-    _OPEN_READERS
+READERS: CacheKind[tuple[FileAt, tuple[str, ...] | None], CodecReader] = CacheKind(
+    name="open_files", most_bytes=64 << 20, weight=lambda _: _END_BYTES, most_values=_OPEN_READERS
 )
 
 
 def open_reader(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
     """Open a data file for some of its columns, by the codec's names."""
-    return _readers.get((place, columns), lambda: _open(place, columns))
+    readers = place.root.session.caches[READERS]
+    return readers.get((place, columns), lambda: aside(_open, place, columns))
+
+
+def open_copy(path: Path, name: str) -> CodecReader:
+    """Open a file of the spool, which errors call by another name; it is not kept open."""
+    place = FileAt(root=Location.parse(path.parent), path=path.name)
+    return aside(lambda: CodecReader(_opened(place, None), place, name=name))
 
 
 def expect_reader(place: FileAt) -> None:
@@ -181,14 +243,14 @@ def expect_reader(place: FileAt) -> None:
             os.close(descriptor)
 
 
-def forget_readers(uris: Collection[str]) -> None:
-    """Close removed files, which use disk space while they are open."""
-    _readers.forget(lambda key: key[0].uri in uris)
+def forget_readers(root: Location, uris: Collection[str]) -> None:
+    """Close removed files of a table, which use disk space while they are open."""
+    root.session.caches[READERS].forget(lambda key: key[0].uri in uris)
 
 
 def forget_readers_below(root: Location) -> None:
     """Close the files of a table that was removed."""
-    _readers.forget(lambda key: key[0].uri.startswith(f"{root.uri}/"))
+    root.session.caches[READERS].forget(lambda key: key[0].uri.startswith(f"{root.uri}/"))
 
 
 @contextmanager
@@ -202,67 +264,85 @@ def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
             forget_readers_below(Location.parse(folder))
 
 
-@contextmanager
-def explained(path: str) -> Iterator[None]:
-    """Translate the codec's errors, including panics, into one that names the file."""
-    try:
-        yield
-    except LanceTableError:
-        raise
-    except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:
-        raise _unreadable(path, error) from error
-    except BaseException as error:
+class explained(NamedTuple):  # noqa: N801  # used like a function; a generator costs more
+    """Translates the codec's errors, including panics, into one that names the file."""
+
+    path: str
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if error is None or isinstance(error, LanceTableError):
+            return
         # A panic in the codec's Rust code is not an Exception, and its class has no public name.
-        if type(error).__name__ != "PanicException":
-            raise
-        raise _unreadable(path, error) from error
+        if isinstance(error, _CODEC_ERRORS) or type(error).__name__ == "PanicException":
+            raise _unreadable(self.path, error) from error
 
 
 def _unreadable(path: str, error: BaseException) -> LanceTableError:
     if _LEGACY in str(error):
-        return UnsupportedError(f"data file {path} has the legacy format", path=path)
+        return LegacyFormatError(f"data file {path} has the legacy format", path=path)
     return CorruptTableError(f"data file {path} cannot be read: {error}", path=path)
 
 
+def open_end(place: FileAt) -> Container:
+    """Return the end of a data file, without its columns."""
+    with _opening(place):
+        return container_at(place)
+
+
 def _open(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
+    with _opening(place):
+        return CodecReader(_opened(place, columns), place, columns)
+
+
+def _unchecked_pages(
+    place: FileAt, columns: tuple[str, ...] | None
+) -> UncheckedPages | UncheckedRows | None:
+    end = sound_end(place)
+    if end is None:
+        return None
+    is_near = place.root.scheme in {"file", "memory"} or end.tail_start == 0
+    if not end.version.leaves_only:
+        return unchecked_pages(end, columns_named(end, columns), is_near=is_near)
+    if not end.bounded_columns or not is_near:
+        return None
+    return unchecked_rows(place, end, end.bounded_columns.intersection(columns_named(end, columns)))
+
+
+@contextmanager
+def _opening(place: FileAt) -> Iterator[None]:
     try:
         with explained(place.path):
-            return CodecReader(_opened(place, columns), place, columns)
+            yield
+    except ObjectNotFoundError as error:
+        raise _missing(place) from error
     except CorruptTableError as error:
         raise _reason(place, error) from error.__cause__
 
 
 def _opened(place: FileAt, columns: tuple[str, ...] | None) -> LanceFileReader:
     names = None if columns is None else list(columns)
-    uri, options = _address(place)
-    return file_reader(uri, storage_options=options or None, columns=names)
-
-
-def _address(place: FileAt) -> tuple[str, dict[str, str]]:
-    if place.root.scheme == "memory":
-        try:
-            return spool.local_copy(place), {}
-        except ObjectNotFoundError as error:
-            raise _unreadable(place.path, error) from error
+    end = sound_end(place)
     if place.root.scheme == "file":
-        return regular_file(place), {}
-    return place.uri, place.root.storage_options
-
-
-def regular_file(place: FileAt) -> str:
-    """Return the path of a regular file; to read a pipe would block, and a device not end."""
-    path = local_path(place.root, place.path)
-    if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  # paths are plain text here
-        raise OSError(f"{path} is not a regular file")
-    return path
+        return file_reader(regular_file(place), columns=names)
+    if place.root.scheme == "memory":
+        return file_reader(address.local_copy(place), columns=names)
+    if end is not None and end.tail_start == 0:
+        with address.temporary_file(end.tail) as path:
+            return file_reader(path, columns=names)
+    return file_reader(place.uri, storage_options=place.root.storage_options or None, columns=names)
 
 
 def _reason(place: FileAt, error: CorruptTableError) -> LanceTableError:
     """Find the cause of an error by accessing the file through the store."""
     try:
-        missing = not open_store(place.root).exists(place.path)
+        missing = not place.store.exists(place.path)
     except (StorageDeniedError, StorageUnavailableError) as denied:
         return denied
-    if missing:
-        return CorruptTableError(f"data file {place.path} is missing", path=place.path)
-    return error
+    return _missing(place) if missing else error
+
+
+def _missing(place: FileAt) -> CorruptTableError:
+    return CorruptTableError(f"data file {place.path} is missing", path=place.path)

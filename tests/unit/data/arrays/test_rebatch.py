@@ -6,13 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.data.arrays.rebatch import (
-    LEAST_BYTES,
-    gathered,
-    joined_up_to,
-    pieces,
-    rebatched,
-)
+from lancelake.data.arrays.batches import LEAST_BYTES, gathered, joined_up_to, pieces, rebatched
 
 SIZES = st.lists(st.integers(0, 20), max_size=8)
 

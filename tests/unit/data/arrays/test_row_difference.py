@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.data.arrays.row_difference import differing
+from lancelake.data.arrays.batches import differing
 
 NAN = float("nan")
 POINT = pa.struct([("x", pa.int32()), ("y", pa.list_(pa.string()))])
@@ -49,7 +49,7 @@ def test_dictionaries_are_compared_by_value() -> None:
     assert differing(one, other).tolist() == [False, True]
 
 
-def test_what_lies_below_a_null_does_not_count() -> None:
+def test_values_below_a_null_do_not_count() -> None:
     offsets = pa.array([0, 2, 3], pa.int32())
     one = pa.ListArray.from_arrays(offsets, pa.array([1, 2, 3]), mask=pa.array([True, False]))
     other = pa.array([None, [3]], one.type)

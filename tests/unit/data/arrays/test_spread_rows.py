@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from lancelake.data.arrays import spread_rows
-from lancelake.data.arrays.conform import Conformer
-from lancelake.data.arrays.rebatch import rebatched
-from lancelake.data.arrays.spread_rows import SpreadRows
+from lancelake.data.arrays import conform as spread_rows
+from lancelake.data.arrays.batches import rebatched
+from lancelake.data.arrays.conform import Conformer, SpreadRows
 from lancelake.errors import SchemaMismatchError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.file_version import FileVersion

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lancelake.data.blobs.files import BlobFiles, BlobLimits, stored_place
+from lancelake.data.blobs import BlobFiles, BlobLimits, stored_place
 from lancelake.data.codec.address import CodecAddress
 from lancelake.data.file_schema import BLOB_VALUE, PREPARED_BLOB
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
@@ -16,7 +16,6 @@ from lancelake.format.bases import BasePath
 from lancelake.format.ids import BaseId
 from lancelake.format.schema import Field
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
 
 NAME = {"ARROW:extension:name": "lance.blob.v2"}
@@ -112,7 +111,7 @@ def test_a_blob_is_either_data_or_an_address(tmp_path: Path, value: dict[str, ob
 def test_a_memory_table_gets_its_side_files() -> None:
     root = "memory://test-blob-files/t"
     _store(root, _column(inline=1), b"abc")
-    assert open_store(Location.parse(root)).get(f"data/x/{FIRST}") == b"abc"
+    assert Location.parse(root).store.get(f"data/x/{FIRST}") == b"abc"
 
 
 def test_limits_are_those_of_official_releases() -> None:

@@ -7,18 +7,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lancelake.data.blobs import reads
-from lancelake.data.blobs.reads import StoredBlob, locate, read_all
+from lancelake.data.blobs import StoredBlob, locate, read_all
 from lancelake.errors import CorruptTableError, InvalidRequestError, PlaceNotAllowedError
 from lancelake.format.bases import BasePath
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import BaseId, FieldId, FragmentId
 from lancelake.format.schema import Field
-from lancelake.storage.counting import CountingStore
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt, TableFiles
+from tests.support.counting_store import CountingStore
 
 V1 = Field(
     name="b",
@@ -59,7 +57,7 @@ def files(uri: str, *bases: BasePath) -> TableFiles:
     return TableFiles(root=Location.parse(uri), bases=bases)
 
 
-def test_each_kind_lies_in_its_own_place() -> None:
+def test_each_kind_is_in_its_own_place() -> None:
     bases = BasePath(id=BaseId(4), path="/elsewhere", is_dataset_root=False)
     rows = described(
         (0, 64, 5, 0, ""),
@@ -118,12 +116,12 @@ def place(tmp_path: Path) -> FileAt:
 @pytest.fixture
 def store(place: FileAt, monkeypatch: pytest.MonkeyPatch) -> CountingStore:
     """Count the calls for blobs."""
-    counting = CountingStore(open_store(place.root))
-    monkeypatch.setattr(reads, "open_store", lambda _: counting)
+    counting = CountingStore(place.store)
+    monkeypatch.setattr(Location, "store", counting)
     return counting
 
 
-def test_blobs_that_lie_close_together_are_read_at_once(
+def test_blobs_that_are_close_together_are_read_at_once(
     place: FileAt, store: CountingStore
 ) -> None:
     blobs = [StoredBlob(place, start, 10) for start in (500, 0, 100, 0, 900_000)]

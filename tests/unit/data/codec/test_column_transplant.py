@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from lance.file import LanceFileReader
 
 from lancelake.data.codec import file_layout
-from lancelake.data.codec.column_transplant import Transplant, transplant, windows
-from lancelake.data.codec.container import Container, open_container
-from lancelake.data.codec.file_layout import ColumnKind
-from lancelake.data.codec.transplant_plan import plan_transplant
-from lancelake.data.file_to_table import positions_with_nulls
+from lancelake.data.codec.file_layout import ColumnKind, Container, open_container
+from lancelake.data.codec.transplant import Transplant, plan_transplant, transplant, windows
+from lancelake.data.column_reader import positions_with_nulls
 from lancelake.errors import CorruptTableError
 from tests.support.data_files import FILES, DataFileOnDisk, official_table, structs, written
 from tests.support.legacy_tables import MemorySource
@@ -203,7 +201,7 @@ def test_few_rows_cost_few_bytes(tmp_path: Path) -> None:
     assert source.bytes_read < len(source.data) / 10
 
 
-def test_buffers_that_lie_together_are_read_together(tmp_path: Path) -> None:
+def test_adjacent_buffers_are_read_together(tmp_path: Path) -> None:
     container, plan, _ = paged("2.1")
     source = container.source
     assert isinstance(source, MemorySource)
@@ -249,6 +247,7 @@ def test_buffers_outside_of_the_file_are_corrupt(tmp_path: Path) -> None:
     assert isinstance(source, MemorySource)
     cut = Container(
         source=MemorySource(source.data[:1000]),
+        size_bytes=1000,
         version_numbers=container.version_numbers,
         column_metadata=container.column_metadata,
         global_buffers=container.global_buffers,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.data.codec.container import FOOTER, open_container
+from lancelake.data.codec.file_layout import FOOTER, open_container
 from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format.file_version import FileVersion
 from tests.support.data_files import FILES, written
@@ -35,7 +35,7 @@ def test_a_20_file_calls_itself_03() -> None:
     assert (container.version_numbers, container.version) == ((0, 3), FileVersion.V2_0)
 
 
-def test_the_descriptor_tells_the_rows() -> None:
+def test_the_descriptor_has_the_number_of_rows() -> None:
     assert open_container(MemorySource(DATA)).descriptor().length == 8
 
 

@@ -9,10 +9,9 @@ import pytest
 from lance.file import LanceFileReader
 
 from lancelake.data.codec import file_layout
-from lancelake.data.codec.container import open_container
-from lancelake.data.codec.file_layout import ColumnKind, FileLayout
+from lancelake.data.codec.file_layout import ColumnKind, FileLayout, open_container
 from lancelake.errors import CorruptTableError
-from lancelake.format.column_path import quoted_path
+from lancelake.format.schema import quoted_path
 from tests.support.data_files import FILES, DataFileOnDisk, written
 from tests.support.legacy_tables import MemorySource
 
@@ -99,7 +98,7 @@ def test_shapes_of_22_have_columns_for_leaves(
     assert paths(empty_file(tmp_path, "2.2", field)) == leaves
 
 
-def test_members_of_a_blob_descriptor_lie_below_the_blob() -> None:
+def test_members_of_a_blob_descriptor_are_children_of_the_blob() -> None:
     layout = layout_of(FILES / "blob_v2-4.0.2-2.2.lance")
     assert paths(layout) == ["i", "b", "s", "st.x", "st.y"]
     members = [child.name for child in layout.columns[1].field.children]
@@ -123,7 +122,7 @@ def test_each_column_knows_its_top_level_field() -> None:
         ("json_text-4.0.2-2.1", "st.j", ColumnKind.JSON_TEXT),
     ],
 )
-def test_kinds_are_told_apart(name: str, path: str, kind: ColumnKind) -> None:
+def test_kinds_are_distinguished(name: str, path: str, kind: ColumnKind) -> None:
     assert kinds(layout_of(FILES / f"{name}.lance"))[path] is kind
 
 
@@ -132,7 +131,7 @@ def test_json_in_binary_form_is_a_plain_column(tmp_path: Path) -> None:
     assert kinds(layout) == {"j": ColumnKind.VALUES}
 
 
-def test_an_empty_struct_is_told_apart(tmp_path: Path) -> None:
+def test_an_empty_struct_is_distinguished(tmp_path: Path) -> None:
     layout = empty_file(tmp_path, "2.1", pa.field("e", pa.struct([])))
     assert kinds(layout) == {"e": ColumnKind.EMPTY_STRUCT}
 
@@ -155,7 +154,7 @@ def test_the_codec_finds_any_name_by_its_quoted_path(tmp_path: Path, name: str) 
     assert reader.read_all().to_table()["s t"].to_pylist() == [{name: NAMES.index(name)}]
 
 
-def test_values_below_lists_are_told_apart(tmp_path: Path) -> None:
+def test_values_below_lists_are_distinguished(tmp_path: Path) -> None:
     table = pa.table({"l": pa.array([[{"x": 1}]]), "s": pa.array([{"x": 1}])})
     file = DataFileOnDisk.open(written(tmp_path / "f.lance", table, "2.1"), tmp_path)
     assert [column.is_below_list for column in file.layout.columns] == [True, False]

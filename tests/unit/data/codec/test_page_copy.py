@@ -12,7 +12,7 @@ from lance.file import LanceFileReader, LanceFileWriter
 
 from lancelake.data.byte_source import LoadedSource
 from lancelake.data.codec import page_copy as copying
-from lancelake.data.codec.container import Container, open_container
+from lancelake.data.codec.file_layout import Container, open_container
 from lancelake.data.codec.page_copy import page_copy
 from lancelake.errors import CorruptTableError
 

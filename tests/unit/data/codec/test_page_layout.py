@@ -9,8 +9,7 @@ import pytest
 from lance.file import LanceFileWriter
 
 from lancelake.data.byte_source import LoadedSource
-from lancelake.data.codec.container import open_container
-from lancelake.data.codec.page_layout import levels_above_lists
+from lancelake.data.codec.file_layout import levels_above_lists, open_container
 from lancelake.errors import CorruptTableError
 from lancelake.proto import file2_pb2
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lancelake.data.codec.column_transplant import Graft, Transplant, transplant
-from lancelake.data.codec.read_groups import read_groups
+from lancelake.data.codec.lance_file import read_groups
+from lancelake.data.codec.transplant import Graft, Transplant, transplant
 from lancelake.errors import UnsupportedError
 from tests.support.data_files import FILES, DataFileOnDisk, structs, written
 

@@ -10,10 +10,9 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.data.byte_source import StoreSource
-from lancelake.data.codec.container import open_container
+from lancelake.data.codec.file_layout import open_container
 from lancelake.data.codec.read_sizes import ReadSize, bytes_read
-from lancelake.storage.io_account import BufferRead, ColumnRead, IoAccount
-from lancelake.storage.open import open_store
+from lancelake.storage.instrumented import BufferRead, ColumnRead, IoAccount
 from lancelake.storage.table_files import FileAt
 
 ROWS = 5_000_000
@@ -36,7 +35,7 @@ def _written(table: pa.Table, folder: Path, version: str) -> FileAt:
 
 def _pages(file: FileAt, column: int) -> list[tuple[int, int]]:
     """Return the rows and the size of each page."""
-    container = open_container(StoreSource(open_store(file.root), file.path))
+    container = open_container(StoreSource(file.root.store, file.path))
     pages = container.column(column).pages
     return [(page.length, sum(page.buffer_sizes)) for page in pages]
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from lance.file import LanceFileWriter
 
+from lancelake.caches import RecentlyUsed
 from lancelake.data.codec.readers import expect_reader, explained, open_reader, temporary_folder
-from lancelake.data.recently_used import RecentlyUsed
 from lancelake.errors import CorruptTableError, OutOfRangeError
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lancelake.data.codec.column_transplant import Graft
-from lancelake.data.codec.transplant_plan import plan_transplant
+from lancelake.data.codec.transplant import Graft, plan_transplant
 from lancelake.proto import file_pb2
 from tests.support.data_files import FILES, DataFileOnDisk, written
 

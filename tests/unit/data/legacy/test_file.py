@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lancelake.data.column_reader import ColumnReader
-from lancelake.data.legacy.file import LegacyFile
+from lancelake.data.legacy.legacy_file import LegacyFile
 from lancelake.errors import CorruptTableError, InvalidRequestError
 from lancelake.format.frozen import FrozenMap
 from tests.support.legacy_tables import LegacyTable, MemorySource, legacy_table

@@ -12,10 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.data.legacy.file import LegacyFile
-from lancelake.data.legacy.layout import PageColumn
-from lancelake.data.legacy.pages import LegacyColumn, Page, Runs, decode, decode_values
-from lancelake.data.legacy.reads import LegacyReads
+from lancelake.data.legacy.legacy_file import (
+    LegacyColumn,
+    LegacyFile,
+    Page,
+    Runs,
+    decode,
+    decode_values,
+)
+from lancelake.data.legacy.legacy_layout import LegacyReads, PageColumn
 from lancelake.errors import CorruptTableError, UnsupportedError
 from tests.support.legacy_tables import MemorySource, legacy_table
 

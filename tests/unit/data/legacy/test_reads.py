@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.data.legacy.reads import (
+from lancelake.data.legacy.legacy_layout import (
     MAX_GAP_BYTES,
     Chunk,
     Decoding,
@@ -60,7 +60,7 @@ def test_every_answer_is_the_bytes_asked_for(rounds: list[list[list[tuple[int, i
 
 
 @given(questions(), st.integers(0, MAX_GAP_BYTES))
-def test_reads_bring_little_that_nobody_asked_for(
+def test_reads_fetch_little_that_was_not_requested(
     pieces: list[tuple[int, int]], waste_bytes: int
 ) -> None:
     starts = np.array([start for start, length in pieces if length], np.int64)

@@ -1,22 +1,167 @@
-"""Vector columns of local files whose pages are the values themselves, read without the codec."""
+"""Reads that the codec does slowly or wrong, done around it."""
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from io import FileIO
 
+import numpy as np
 import pyarrow as pa
+from google.protobuf import any_pb2
+from google.protobuf.message import DecodeError
 
-from lancelake.data.codec.container import Container
-from lancelake.data.codec.page_layout import page_layout
-from lancelake.data.codec.readers import CodecReader, explained, regular_file
+from lancelake.data.arrays.batches import rebatched
+from lancelake.data.codec.file_ends import regular_file
+from lancelake.data.codec.file_layout import (
+    ColumnKind,
+    Container,
+    FileLayout,
+    PhysicalColumn,
+    levels_above_lists,
+    page_layout,
+)
+from lancelake.data.codec.readers import CodecReader, explained
 from lancelake.data.column_reader import ColumnReader, RowOffsets
 from lancelake.errors import CorruptTableError
-from lancelake.proto import encodings21_pb2, file2_pb2
+from lancelake.proto import encodings20_pb2, encodings21_pb2, file2_pb2
 from lancelake.storage.table_files import FileAt
+
+_OFFSETS_AND_BYTES = ("string", "binary", "large_string", "large_binary")
+
+
+def layout_with_gaps(
+    container: Container, regular: FileLayout, listed: Sequence[int] = ()
+) -> FileLayout:
+    """Return a layout with the indices that the columns have in the file.
+
+    The first releases that wrote 2.0 files stored strings and binaries in two columns, offsets
+    and bytes, which shows in a column's encoding. Where that does not explain every column of the
+    file, the indices `listed` in the manifest are used, which are those of the columns of the
+    schema, in order.
+    """
+    columns = tuple(_walked(container, regular))
+    if columns and columns[-1].index + columns[-1].width == container.num_columns:
+        return replace(regular, columns=columns, is_plain=False, has_gaps=True)
+    places = sorted(set(listed))
+    if len(places) != len(regular.columns) or not _are_inside(places, container):
+        name = container.source.name
+        raise CorruptTableError(
+            f"data file {name} has {container.num_columns} columns, its schema "
+            f"{len(regular.columns)}, and the manifest lists {len(places)}",
+            path=name,
+        )
+    columns = tuple(
+        _moved(container, regular, column, index)
+        for column, index in zip(regular.columns, places, strict=True)
+    )
+    return replace(regular, columns=columns, is_plain=False, has_gaps=True)
+
+
+def _walked(container: Container, regular: FileLayout) -> Iterator[PhysicalColumn]:
+    """Number the columns consecutively, up to the number of columns in the file."""
+    index = 0
+    for column in regular.columns:
+        if index >= container.num_columns:
+            return
+        moved = _moved(container, regular, column, index)
+        yield moved
+        index += moved.width
+
+
+def _moved(
+    container: Container, regular: FileLayout, column: PhysicalColumn, index: int
+) -> PhysicalColumn:
+    is_split = (
+        not regular.version.leaves_only
+        and column.kind is ColumnKind.VALUES
+        and column.field.logical_type in _OFFSETS_AND_BYTES
+        and _holds_offsets(container, index)
+    )
+    return replace(column, index=index, width=2 if is_split else 1)
+
+
+def _holds_offsets(container: Container, index: int) -> bool:
+    pages = container.column(index).pages
+    if not pages:
+        return False
+    envelope, encoding = any_pb2.Any(), encodings20_pb2.ArrayEncoding()
+    try:
+        envelope.ParseFromString(pages[0].encoding.direct.encoding)
+        envelope.Unpack(encoding)
+    except DecodeError as cause:
+        name = container.source.name
+        raise CorruptTableError(
+            f"the encoding of column {index} of data file {name} cannot be decoded", path=name
+        ) from cause
+    return encoding.HasField("list")
+
+
+def _are_inside(places: Sequence[int], container: Container) -> bool:
+    return not places or (places[0] >= 0 and places[-1] < container.num_columns)
+
+
+def page_seams(container: Container, columns: Iterable[int]) -> tuple[int, ...]:
+    """Find the seams of some columns, in the order of their offsets."""
+    return tuple(sorted({seam for n in columns for seam in _seams(container.column(n))}))
+
+
+def _seams(column: file2_pb2.ColumnMetadata) -> Iterator[int]:
+    rows = 0
+    before: tuple[bool, ...] | None = None
+    for page in column.pages:
+        levels = levels_above_lists(page)
+        if before is not None and levels != before:
+            yield rows
+        before = levels
+        rows += page.length
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeamedColumns:
+    """Columns of one file that are read in parts, between the seams of their pages."""
+
+    columns: ColumnReader
+    seams: tuple[int, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of all batches."""
+        return self.columns.schema
+
+    @property
+    def num_rows(self) -> int:
+        """Physical rows of the file."""
+        return self.columns.num_rows
+
+    def batches(self, *, start: int, stop: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield rows start to stop in order, in batches of `batch_rows`, except for the last."""
+        parts = (
+            batch
+            for part in self._parts(start, stop)
+            for batch in self.columns.batches(
+                start=part.start, stop=part.stop, batch_rows=batch_rows
+            )
+        )
+        return rebatched(parts, batch_rows)
+
+    def take(self, offsets: RowOffsets) -> pa.RecordBatch:
+        """Return the rows at these offsets, sorted and unique."""
+        parts = np.split(offsets, np.searchsorted(offsets, self.seams))
+        taken = [self.columns.take(part) for part in parts if len(part)]
+        return pa.concat_batches(taken) if taken else self.columns.take(offsets)
+
+    def _parts(self, start: int, stop: int) -> Iterator[range]:
+        here = self.seams[bisect_right(self.seams, start) :]
+        for seam in here:
+            if seam >= stop:
+                break
+            yield range(start, seam)
+            start = seam
+        yield range(start, stop)
+
 
 _BYTE = 8
 # For less, it is not worth to look at the pages.
@@ -33,6 +178,11 @@ class PlainPages:
     starts: tuple[int, ...]
     width: int
     """Bytes of a row."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the numbers, about."""
+        return 32 * (len(self.first_rows) + len(self.starts))
 
     def extents(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Yield where the bytes of some rows are in the file, and how many."""

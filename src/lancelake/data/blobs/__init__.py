@@ -1,1 +1,0 @@
-"""Blob values: storage, reading and writing."""
