@@ -9,12 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lancelake.errors import InvalidExpressionError
-from lancelake.expr.chains import check_chains
+from lancelake.errors import InvalidExpressionError, suggestion
 from lancelake.expr.literals import quoted
-from lancelake.expr.tokens import BLANK, Token, TokenKind, shown, tokenize
+from lancelake.expr.structure import (
+    BLANK,
+    Token,
+    TokenKind,
+    check_chains,
+    shown,
+    tokenize,
+    with_size_limits,
+)
 from lancelake.format.schema import Field, Schema
-from lancelake.suggest import suggestion
 
 # Keywords, even if a column has the same name, except before a comparison, where only a value
 # can be.
@@ -69,39 +75,78 @@ def bind(
 
     `path_of` maps a resolved column to the path at which it is read.
     """
-    binder = Binder(text, schema, extra_names, path_of)
+    binder = Binder(text, Names(schema, extra_names, path_of))
     check_chains(binder.tokens, text)
     return binder.bound(0, len(binder.tokens))
+
+
+class Names:
+    """Finds the columns that the names of an expression mean."""
+
+    def __init__(
+        self, schema: Schema, extra_names: Sequence[str] = (), path_of: PathOf | None = None
+    ) -> None:
+        self._schema = schema
+        self._extra = tuple(extra_names)
+        self._path_of = path_of or (lambda path: path)
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Names of the schema's columns."""
+        return self._schema.names
+
+    def whole(self, segments: Sequence[str]) -> tuple[str, ...] | None:
+        """Return the path of a column; None for no column, or a part of one that is no struct."""
+        trail = self._resolve(segments)
+        return self._path_of(trail) if len(trail) == len(segments) else None
+
+    def value(self, segments: Sequence[str], inputs: list[tuple[str, ...]]) -> str | None:
+        """Return a column in SQL, and number its input; None where there is no such column."""
+        trail = self._resolve(segments)
+        if not trail:
+            return None
+        path = self._path_of(trail)
+        if path not in inputs:
+            inputs.append(path)
+        rest = "".join(f"[{quoted(s)}]" for s in segments[len(trail) :])
+        return f'"{input_name(inputs.index(path))}"{rest}'
+
+    def _resolve(self, segments: Sequence[str]) -> tuple[str, ...]:
+        """Resolve the segments through structs as far as possible."""
+        if segments[0] in self._extra:
+            return (segments[0],)
+        level: tuple[Field, ...] = self._schema.fields
+        trail: list[str] = []
+        for segment in segments:
+            node = _find(level, segment)
+            if node is None:
+                break
+            trail.append(node.name)
+            # Expressions see the descriptor of a blob, not its value.
+            is_open = node.logical_type == "struct" and not node.is_blob_v2
+            level = node.children if is_open else ()
+        return tuple(trail)
 
 
 class Binder:
     """Resolves the columns of an expression, as a whole or part by part."""
 
-    def __init__(
-        self,
-        text: str,
-        schema: Schema,
-        extra_names: Sequence[str] = (),
-        path_of: PathOf | None = None,
-    ) -> None:
+    def __init__(self, text: str, names: Names) -> None:
         if not text.strip():
             raise InvalidExpressionError("the expression is empty", text=text)
         self.text = text
         self.tokens = tokenize(text)
-        self._schema = schema
-        self._extra = tuple(extra_names)
-        self._path_of = path_of or (lambda path: path)
+        self._names = names
         self._paths: list[tuple[str, ...]] = []
 
     def bound(self, start: int, stop: int) -> BoundExpression:
         """Bind the tokens of a range, whose inputs are numbered from zero."""
         self._paths = []
-        sql = self._rewritten(start, stop)
+        sql = with_size_limits(self._rewritten(start, stop))
         whole = (start, stop) == (0, len(self.tokens))
         text = self.text if whole else "".join(t.text for t in self.tokens[start:stop]).strip()
-        return BoundExpression(
-            text=text, sql=sql, paths=tuple(self._paths), known=self._schema.names
-        )
+        paths = tuple(self._paths)
+        return BoundExpression(text=text, sql=sql, paths=paths, known=self._names.known)
 
     def joined(self, ranges: Sequence[tuple[int, int]], word: str) -> BoundExpression:
         """Bind several ranges as one expression, joined by AND or OR."""
@@ -110,9 +155,9 @@ class Binder:
         texts = ["".join(t.text for t in self.tokens[a:b]).strip() for a, b in ranges]
         return BoundExpression(
             text=f" {word} ".join(texts),
-            sql=f" {word} ".join(parts),
+            sql=with_size_limits(f" {word} ".join(parts)),
             paths=tuple(self._paths),
-            known=self._schema.names,
+            known=self._names.known,
         )
 
     def column_at(self, position: int) -> tuple[tuple[str, ...] | None, int]:
@@ -124,9 +169,7 @@ class Binder:
         if token.kind is TokenKind.NAME and not self._may_be_column(position):
             return None, position + 1
         segments, end = self._segments(position)
-        trail = self._resolve(segments)
-        is_whole = trail is not None and len(trail) == len(segments)
-        return (self._path_of(trail) if trail is not None and is_whole else None), end
+        return self._names.whole(segments), end
 
     def is_reserved_column(self, position: int) -> bool:
         """Whether a reserved word is a column because it precedes a comparison."""
@@ -179,8 +222,8 @@ class Binder:
 
     def _word(self, positions: range, parenthesis: str) -> str:
         """Return the next word in this direction, in capitals, skipping such parentheses."""
-        found = (self.tokens[i] for i in positions)
-        words = (t for t in found if t.kind not in BLANK and t.text != parenthesis)
+        tokens = (self.tokens[i] for i in positions)
+        words = (t for t in tokens if t.kind not in BLANK and t.text != parenthesis)
         word = next(words, None)
         return "" if word is None else word.text.upper()
 
@@ -230,16 +273,12 @@ class Binder:
 
     def _column(self, position: int, *, required: bool) -> tuple[str, int]:
         segments, end = self._segments(position)
-        trail = self._resolve(segments)
-        if trail is None:
-            if required:
-                raise no_such_column(segments[0], self.text, self._schema.names)
-            return self.tokens[position].text, position + 1
-        path = self._path_of(trail)
-        if path not in self._paths:
-            self._paths.append(path)
-        rest = "".join(f"[{quoted(s)}]" for s in segments[len(trail) :])
-        return f'"{input_name(self._paths.index(path))}"{rest}', end
+        value = self._names.value(segments, self._paths)
+        if value is not None:
+            return value, end
+        if required:
+            raise no_such_column(segments[0], self.text, self._names.known)
+        return self.tokens[position].text, position + 1
 
     def _segments(self, position: int) -> tuple[list[str], int]:
         segments = [_name(self.tokens[position])]
@@ -252,22 +291,6 @@ class Binder:
             end += 2
         return segments, end
 
-    def _resolve(self, segments: list[str]) -> tuple[str, ...] | None:
-        """Resolve the segments through structs as far as possible."""
-        if segments[0] in self._extra:
-            return (segments[0],)
-        level: tuple[Field, ...] = self._schema.fields
-        trail: list[str] = []
-        for segment in segments:
-            node = _find(level, segment)
-            if node is None:
-                break
-            trail.append(node.name)
-            # Expressions see the descriptor of a blob, not its value.
-            is_open = node.logical_type == "struct" and not node.is_blob_v2
-            level = node.children if is_open else ()
-        return tuple(trail) or None
-
     def _next(self, position: int) -> Token | None:
         return self._first(range(position + 1, len(self.tokens)))
 
@@ -275,8 +298,8 @@ class Binder:
         return self._first(range(position - 1, -1, -1))
 
     def _first(self, positions: range) -> Token | None:
-        found = (self.tokens[i] for i in positions)
-        return next((token for token in found if token.kind not in BLANK), None)
+        tokens = (self.tokens[i] for i in positions)
+        return next((token for token in tokens if token.kind not in BLANK), None)
 
 
 def no_such_column(name: str, text: str, known: Sequence[str]) -> InvalidExpressionError:

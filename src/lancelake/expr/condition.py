@@ -266,17 +266,17 @@ def _merged_equalities(parts: Sequence[Condition]) -> list[Condition]:
     """Merge `a = 1 OR a IN (2, 3)` into one membership, at the position of the first."""
     by_column: dict[tuple[Path, pa.DataType], list[Membership | Comparison]] = {}
     for part in parts:
-        if (found := _equality(part)) is not None:
-            by_column.setdefault((found.column.path, found.column.dtype), []).append(found)
+        if (equality := _equality(part)) is not None:
+            by_column.setdefault((equality.column.path, equality.column.dtype), []).append(equality)
     merged: list[Condition] = []
     for part in parts:
-        found = _equality(part)
-        if found is None:
+        equality = _equality(part)
+        if equality is None:
             merged.append(part)
             continue
-        alike = by_column.pop((found.column.path, found.column.dtype), [])
+        alike = by_column.pop((equality.column.path, equality.column.dtype), [])
         if alike:
-            merged.append(found if len(alike) == 1 else _membership(found.column, alike))
+            merged.append(equality if len(alike) == 1 else _membership(equality.column, alike))
     return merged
 
 

@@ -1,12 +1,17 @@
-"""Literals of expressions: conversion to a column's type and to SQL."""
+"""Constants of SQL as Arrow values, and values at a path of a batch."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
+
+Literal: TypeAlias = bool | int | float | str | pa.Scalar
+"""A constant: a number, a text or a truth of Python, or a value of another type, or null."""
 
 _UNITS = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
 
@@ -14,6 +19,10 @@ _UNITS = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanose
 def is_text(dtype: pa.DataType) -> bool:
     """Whether a type is one of text."""
     return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
+
+
+def _is_text_or_view(dtype: pa.DataType) -> bool:
+    return is_text(dtype) or bool(pa.types.is_string_view(dtype))
 
 
 def is_binary(dtype: pa.DataType) -> bool:
@@ -48,44 +57,67 @@ def is_comparable(dtype: pa.DataType) -> bool:
     )
 
 
-def typed(value: pa.Scalar, dtype: pa.DataType) -> pa.Scalar | None:
+def literal(value: pa.Scalar) -> Literal:
+    """Return a number, a text or a truth as Python has it, other constants unchanged."""
+    dtype = value.type
+    if not value.is_valid:
+        return value
+    if pa.types.is_floating(dtype):
+        return float(value.as_py())
+    is_plain = pa.types.is_integer(dtype) or pa.types.is_boolean(dtype) or _is_text_or_view(dtype)
+    return value.as_py() if is_plain else value
+
+
+def typed(value: Literal, dtype: pa.DataType) -> pa.Scalar | None:
     """Return a constant as a value of a column's type; None where it is of another kind.
 
     A number takes the type of the column that it meets, unless that changes an integer.
     """
-    if not value.is_valid or not is_comparable(dtype):
+    if isinstance(value, pa.Scalar):
+        value = literal(value)
+    if not is_comparable(dtype):
+        return None
+    if isinstance(value, pa.Scalar):
+        return _typed_scalar(value, dtype)
+    kind = type(value)
+    if is_float(dtype) and kind in (int, float):
+        return pa.scalar(float(value), dtype)
+    if kind is int and (pa.types.is_integer(dtype) or _is_decimal(dtype)):
+        if not fits(int(value), dtype):
+            return None
+        return pa.scalar(value if pa.types.is_integer(dtype) else Decimal(value), dtype)
+    is_alike = (kind is str and is_text(dtype)) or (kind is bool and pa.types.is_boolean(dtype))
+    return pa.scalar(value, dtype) if is_alike else None
+
+
+def _typed_scalar(value: pa.Scalar, dtype: pa.DataType) -> pa.Scalar | None:
+    if not value.is_valid:
         return None
     if value.type == dtype:
         return value
-    is_whole = pa.types.is_integer(value.type)
-    if is_float(dtype) and (is_whole or is_float(value.type)):
-        return pa.scalar(float(value.as_py()), dtype)
-    if is_whole and (pa.types.is_integer(dtype) or _is_decimal(dtype)):
-        number = value.as_py()
-        if not fits(number, dtype):
-            return None
-        return pa.scalar(number if pa.types.is_integer(dtype) else Decimal(number), dtype)
     if pa.types.is_timestamp(dtype) and pa.types.is_timestamp(value.type):
         return _exact_time(value, dtype)
-    is_alike = (
-        is_text(dtype) and (is_text(value.type) or pa.types.is_string_view(value.type))
-    ) or (is_binary(dtype) and (is_binary(value.type) or pa.types.is_binary_view(value.type)))
-    return pa.scalar(value.as_py(), dtype) if is_alike else None
+    is_bytes = is_binary(value.type) or pa.types.is_binary_view(value.type)
+    return pa.scalar(value.as_py(), dtype) if is_bytes and is_binary(dtype) else None
 
 
-def typed_array(values: Sequence[object], dtype: pa.DataType) -> pa.Array | None:
-    """Return constants of one kind as values of a column's type, each once."""
+def typed_array(values: Sequence[Literal], dtype: pa.DataType) -> pa.Array | None:
+    """Return constants as values of a column's type, each once; None where one is of another kind.
+
+    Long lists of one kind are converted at once.
+    """
     kinds = set(map(type, values))
     if is_float(dtype) and kinds <= {int, float}:
-        return pa.array(map(float, values), dtype).unique()  # type: ignore[arg-type]
+        return pa.array(map(float, values), dtype).unique()
     if pa.types.is_integer(dtype) and kinds == {int}:
-        low, high = min(values), max(values)  # type: ignore[type-var]
-        fitting = fits(int(low), dtype) and fits(int(high), dtype)  # type: ignore[call-overload]
+        low, high = min(values), max(values)
+        fitting = fits(int(low), dtype) and fits(int(high), dtype)
         return pa.array(values, dtype).unique() if fitting else None
-    is_alike = (is_text(dtype) and kinds == {str}) or (
-        pa.types.is_boolean(dtype) and kinds == {bool}
-    )
-    return pa.array(values, dtype).unique() if is_alike else None
+    if is_text(dtype) and kinds == {str}:
+        return pa.array(values, dtype).unique()
+    elements = [typed(value, dtype) for value in values]
+    is_alike = all(element is not None for element in elements)
+    return pa.array(elements, dtype).unique() if is_alike else None
 
 
 def _exact_time(value: pa.Scalar, dtype: pa.DataType) -> pa.Scalar | None:
@@ -117,7 +149,7 @@ def to_sql(value: pa.Scalar) -> str | None:
         return str(value.as_py())
     if pa.types.is_floating(dtype):
         return _float_sql(float(value.as_py()), dtype)
-    if is_text(dtype) or pa.types.is_string_view(dtype):
+    if _is_text_or_view(dtype):
         return quoted(value.as_py())
     if is_binary(dtype) or pa.types.is_fixed_size_binary(dtype):
         return f"X'{value.as_py().hex()}'"
@@ -179,3 +211,60 @@ _PLAIN_NAMES = {
     pa.date32(): "Date32",
     pa.date64(): "Date64",
 }
+
+
+def at_path(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
+    """Return the value at a path; null where a parent struct is null."""
+    array = batch.column(path[0])
+    for segment in path[1:]:
+        array = pc.struct_field(array, segment)
+    return array
+
+
+def type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
+    """Return the type at a path of structs, without its extension; None where there is none."""
+    place = schema.get_field_index(path[0])
+    if place < 0:
+        return None
+    dtype = schema.field(place).type
+    for name in path[1:]:
+        member = dtype.get_field_index(name) if pa.types.is_struct(dtype) else -1
+        if member < 0:
+            return None
+        dtype = dtype.field(member).type
+    return plain_type(dtype)
+
+
+def may_be_null(schema: pa.Schema, path: Sequence[str]) -> bool:
+    """Whether a value or one of its parents can be null."""
+    if not path:
+        return True
+    field = schema.field(path[0])
+    nullable = bool(field.nullable)
+    for segment in path[1:]:
+        field = field.type.field(segment)
+        nullable = nullable or bool(field.nullable)
+    return nullable
+
+
+def plain_storage(array: pa.Array) -> pa.Array:
+    """Return the storage array of an extension array."""
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def plain_type(dtype: pa.DataType) -> pa.DataType:
+    """Return the storage type of an extension type, other types unchanged."""
+    return dtype.storage_type if isinstance(dtype, pa.BaseExtensionType) else dtype
+
+
+def without_views(array: pa.Array) -> pa.Array:
+    """Return strings and binaries in the layout that tables use."""
+    target = type_without_views(array.type)
+    return array if target.equals(array.type) else array.cast(target)
+
+
+def type_without_views(dtype: pa.DataType) -> pa.DataType:
+    """Return the layout that tables use for strings and binaries."""
+    if pa.types.is_string_view(dtype):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(dtype) else dtype

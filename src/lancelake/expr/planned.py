@@ -1,4 +1,4 @@
-"""Pushdown of filters of a query plan to a scan."""
+"""Pushdown of filters and columns of a query plan to scans."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
-from datafusion.expr import Expr
+from datafusion.expr import Expr, Filter, Limit
 from datafusion.plan import LogicalPlan
 
-from lancelake.expr.arrays import plain_type, type_at
-from lancelake.expr.condition import Column, Condition, PlannedLeaf, all_of
-from lancelake.expr.engine import fold
+from lancelake.expr.condition import Column, Condition, PlannedLeaf, all_of, any_of
+from lancelake.expr.evaluate import fold
+from lancelake.expr.literals import plain_type, type_at
 from lancelake.expr.planned_condition import Translator, chain
 from lancelake.expr.predicate import Predicate
+from lancelake.threads import driven_aside
 
 # Not pushed down: volatile functions and subqueries.
 _NOT_AHEAD = ("random()", "uuid()", "subquery>")
@@ -32,13 +33,13 @@ class PlannedFilter:
 def planned(conditions: Sequence[Expr], table: str, schema: pa.Schema) -> PlannedFilter | None:
     """Join the conditions that can be evaluated on rows of the table alone; None without any."""
     parts = [part for condition in conditions for part in chain(condition, "AND")]
-    known = [part for part in parts if _columns(part, table, schema)]
-    if not known:
+    bindable = [part for part in parts if _columns(part, table, schema)]
+    if not bindable:
         return None
-    found = all_of([_condition(part, table, schema) for part in known])
-    text = " AND ".join(part.canonical_name() for part in known)
-    predicate = Predicate(condition=found, text=text)
-    return PlannedFilter(predicate=predicate, is_complete=len(known) == len(parts))
+    combined = all_of([_condition(part, table, schema) for part in bindable])
+    text = " AND ".join(part.canonical_name() for part in bindable)
+    predicate = Predicate(condition=combined, text=text)
+    return PlannedFilter(predicate=predicate, is_complete=len(bindable) == len(parts))
 
 
 def table_scans(plan: LogicalPlan) -> list[tuple[LogicalPlan, ...]]:
@@ -61,6 +62,7 @@ def _condition(expression: Expr, table: str, schema: pa.Schema) -> Condition:
     return Translator(column=column, other=other, fold=fold).condition(expression)
 
 
+@driven_aside
 def _columns(expression: Expr, table: str, schema: pa.Schema) -> list[str]:
     """Return the columns an expression looks at; none where it cannot be evaluated on rows."""
     text = expression.canonical_name()
@@ -81,3 +83,74 @@ def _columns(expression: Expr, table: str, schema: pa.Schema) -> list[str]:
 
 def _kind(plan: LogicalPlan) -> str:
     return type(plan.to_variant()).__name__
+
+
+ALL_ROWS = (1 << 63) - 1
+"""A limit above all row counts; conditions stay above it, where they are found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryReads:
+    """Condition on the rows that a query needs, and the number of rows it needs."""
+
+    condition: Predicate | None = None
+    limit: int | None = None
+
+
+def only_read(scan: Sequence[LogicalPlan], table: str, schema: pa.Schema) -> QueryReads | None:
+    """Return the requirements of the only read of a query; None if a scan cannot apply them.
+
+    Conditions that the plan has pushed down to the read are evaluated nowhere else, those directly
+    above it are evaluated again.
+    """
+    *above, read = (node.to_variant() for node in scan)
+    given = [Expr(raw) for raw in read.filters()]
+    must = planned(given, table, schema)
+    if given and (must is None or not must.is_complete):
+        return None
+    may = planned([*given, *_filters(above)], table, schema)
+    return QueryReads(condition=None if may is None else may.predicate, limit=_limit(read.fetch()))
+
+
+def every_read(scans: Sequence[Sequence[LogicalPlan]], table: str, schema: pa.Schema) -> QueryReads:
+    """Return the requirements of all reads of a query, each below a limit of `ALL_ROWS`."""
+    conditions: list[Predicate] = []
+    limits: list[int] = []
+    for *nodes, last in scans:
+        above = [node.to_variant() for node in nodes]
+        limits.append(last.to_variant().fetch() or ALL_ROWS)
+        # A condition pushed below a limit of the query would change the result.
+        is_free = bool(above) and _lets_all_pass(above.pop())
+        filters = planned(_filters(above) if is_free else [], table, schema)
+        conditions += [] if filters is None else [filters.predicate]
+    is_common = bool(conditions) and len(conditions) == len(scans)
+    return QueryReads(
+        condition=_either(conditions) if is_common else None,
+        limit=_limit(max(limits, default=ALL_ROWS)),
+    )
+
+
+def _either(predicates: Sequence[Predicate]) -> Predicate:
+    text = " OR ".join(f"({predicate.text})" for predicate in predicates)
+    return Predicate(condition=any_of([p.condition for p in predicates]), text=text)
+
+
+def _filters(above: Sequence[object]) -> list[Expr]:
+    """Return the conditions directly above a read."""
+    expressions: list[Expr] = []
+    for node in reversed(above):
+        if not isinstance(node, Filter):
+            break
+        expressions.append(Expr(node.predicate()))
+    return expressions
+
+
+def _lets_all_pass(node: object) -> bool:
+    if not isinstance(node, Limit):
+        return False
+    skip, fetch = Expr(node.skip()).canonical_name(), Expr(node.fetch()).canonical_name()
+    return (skip, fetch) == ("Int64(0)", f"Int64({ALL_ROWS})")
+
+
+def _limit(fetch: int | None) -> int | None:
+    return None if fetch is None or fetch >= ALL_ROWS else fetch

@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from lancelake.expr.bind import BoundExpression
 from lancelake.expr.condition import (
     Column,
-    ColumnComparison,
-    Comparison,
     Condition,
-    Constant,
-    IsNull,
-    Membership,
-    Operator,
-    TextMatch,
-    TextTest,
-    Truth,
+    ListMatch,
+    ListTest,
     all_of,
     any_of,
     negated,
 )
-from lancelake.expr.literals import is_comparable, is_float, is_text, typed
+from lancelake.expr.leaves import LEAVES, Operand, leaf, truth
+from lancelake.expr.literals import literal, typed
 
 if TYPE_CHECKING:
     from datafusion.expr import Expr
 
-_OPERATORS = {o.value: o for o in Operator}
 _JOINS: dict[str, Callable[[Sequence[Condition]], Condition]] = {"AND": all_of, "OR": any_of}
+_TESTS = {
+    "IsNull": "IS NULL",
+    "IsNotNull": "IS NOT NULL",
+    "Between": "BETWEEN",
+    "InList": "IN",
+    "Like": "LIKE",
+}
 _CASTS = ("arrow_cast(", "CAST(")
-_ESCAPES = ("%", "_", "\\")
+_ONE = "array_has"
+_MANY = {"array_has_any": ListTest.ANY, "array_has_all": ListTest.ALL}
+_OPERANDS = 2
+
+Fold: TypeAlias = "Callable[[Expr], pa.Scalar | None]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,143 +50,120 @@ class Translator:
 
     column: Callable[[str], Column | None]
     other: Callable[[Expr], Condition]
-    fold: Callable[[Expr], pa.Scalar | None]
+    fold: Fold
 
     def condition(self, node: Expr) -> Condition:
         """Translate a condition."""
-        found = self._known(node)
-        return self.other(node) if found is None else found
+        condition = self._plain(node)
+        return self.other(node) if condition is None else condition
 
-    def _known(self, node: Expr) -> Condition | None:
+    def _plain(self, node: Expr) -> Condition | None:
         match node.variant_name():
-            case "Column":
-                column = self._column(node)
-                is_truth = column is not None and pa.types.is_boolean(column.dtype)
-                return Truth(column=column) if column is not None and is_truth else None
-            case "Literal":
-                return _constant(node.python_value())
-            case "BinaryExpr":
-                return self._binary(node)
+            case "Column" | "Literal":
+                return truth(self._operand(node))
             case "Not":
                 return negated(self.condition(operands(node)[0]))
-            case "IsNull" | "IsNotNull":
-                column = self._column(operands(node)[0])
-                is_null = None if column is None else IsNull(column=column)
-                is_positive = node.variant_name() == "IsNull" or is_null is None
-                return is_null if is_positive or is_null is None else negated(is_null)
-            case "Between":
-                return self._between(node)
-            case "InList":
-                return self._membership(node)
-            case "Like":
-                return self._like(node)
+            case "BinaryExpr":
+                name = node.rex_call_operator()
+                if name in _JOINS:
+                    return _JOINS[name]([self.condition(part) for part in chain(node, name)])
+                return self._leaf(name, node)
             case "ScalarFunction":
-                return self._text_test(node)
+                return self._leaf(_function(node), node)
+            case "Like" if _is_special(node):
+                return None
+            case kind if kind in _TESTS:
+                test = self._leaf(_TESTS[kind], node)
+                is_negated = not kind.startswith("Is") and node.to_variant().negated()
+                return negated(test) if is_negated and test is not None else test
             case _:
                 return None
 
-    def _binary(self, node: Expr) -> Condition | None:
-        name = node.rex_call_operator()
-        if name in _JOINS:
-            return _JOINS[name]([self.condition(part) for part in chain(node, name)])
-        if name not in _OPERATORS:
+    def _leaf(self, test: str, node: Expr) -> Condition | None:
+        if test not in LEAVES:
             return None
-        left, right = operands(node)
-        if self._column(left) is None:
-            return self._compared(right, _OPERATORS[name].mirrored, left)
-        return self._compared(left, _OPERATORS[name], right)
+        value, *others = map(self._operand, operands(node))
+        return leaf(test, value, others)
 
-    def _compared(self, left: Expr, operator: Operator, right: Expr) -> Condition | None:
-        column, other = self._column(left), self._column(right)
-        if column is None:
-            return None
-        if other is not None:
-            is_alike = other.dtype == column.dtype and is_comparable(column.dtype)
-            if not is_alike or is_float(column.dtype):
-                return None
-            return ColumnComparison(left=column, operator=operator, right=other)
-        value = self._constant(right)
-        constant = None if value is None else typed(value, column.dtype)
-        if constant is None:
-            return None
-        return Comparison(column=column, operator=operator, value=constant)
-
-    def _between(self, node: Expr) -> Condition | None:
-        value, low, high = operands(node)
-        above = self._compared(value, Operator.GREATER_EQUAL, low)
-        below = self._compared(value, Operator.LESS_EQUAL, high)
-        if above is None or below is None:
-            return None
-        inside = all_of([above, below])
-        return negated(inside) if node.to_variant().negated() else inside
-
-    def _membership(self, node: Expr) -> Condition | None:
-        value, *items = operands(node)
-        column = self._column(value)
-        if column is None:
-            return None
-        values: list[pa.Scalar] = []
-        has_null = False
-        for item in items:
-            found = self._constant(item)
-            constant = None if found is None else typed(found, column.dtype)
-            if found is not None and not found.is_valid:
-                has_null = True
-            elif constant is None:
-                return None
-            else:
-                values.append(constant)
-        if not values or not is_comparable(column.dtype):
-            return None
-        array = pa.array(values, column.dtype).unique()
-        inside = Membership(column=column, values=array, has_null=has_null)
-        return negated(inside) if node.to_variant().negated() else inside
-
-    def _like(self, node: Expr) -> Condition | None:
-        """Translate a pattern with wildcards only at its ends."""
-        value, pattern = operands(node)
-        column, text = self._column(value), self._text(pattern)
-        variant = node.to_variant()
-        is_plain = variant.escape_char() is None and " ILIKE " not in node.canonical_name()
-        if column is None or text is None or not is_text(column.dtype) or not is_plain:
-            return None
-        inner = text.removeprefix("%").removesuffix("%")
-        if not inner or any(mark in inner for mark in _ESCAPES):
-            return None
-        found: Condition
-        match text.startswith("%"), text.endswith("%"):
-            case False, False:
-                value_of = pa.scalar(text, column.dtype)
-                found = Comparison(column=column, operator=Operator.EQUAL, value=value_of)
-            case False, True:
-                found = TextMatch(column=column, test=TextTest.STARTS_WITH, text=inner)
-            case True, False:
-                found = TextMatch(column=column, test=TextTest.ENDS_WITH, text=inner)
+    def _operand(self, node: Expr) -> Operand:
+        match node.variant_name():
+            case "Column":
+                return self.column(node.to_variant().name())
+            case "Literal":
+                return literal(node.python_value())
             case _:
-                found = TextMatch(column=column, test=TextTest.CONTAINS, text=inner)
-        return negated(found) if variant.negated() else found
+                # What is cast has the type of the cast, and is no number that lost its quotes.
+                return constant(node, self.fold)
 
-    def _text_test(self, node: Expr) -> Condition | None:
-        name = node.schema_name().partition("(")[0]
-        test = next((test for test in TextTest if test.value == name), None)
-        arguments = operands(node) if test is not None else ()
-        if test is None or len(arguments) != 2:  # noqa: PLR2004  # a value and a text
+
+def _is_special(node: Expr) -> bool:
+    """Whether a pattern has an escape, or ignores the case."""
+    return node.to_variant().escape_char() is not None or " ILIKE " in node.canonical_name()
+
+
+def list_match(
+    node: Expr, bound: BoundExpression, column: Callable[[str], Column | None], fold: Fold
+) -> ListMatch | None:
+    """Read a call with a list column and constants; None for anything else."""
+    if node.variant_name() == "Alias":
+        node = node.to_variant().expr()  # what DataFusion makes of the other names of a function
+    name = _function(node)
+    arguments = operands(node) if name in (_ONE, *_MANY) else []
+    if len(arguments) != _OPERANDS:
+        return None
+    is_column = arguments[0].variant_name() == "Column"
+    target = column(arguments[0].to_variant().name()) if is_column else None
+    if target is None or not _is_list(target.dtype):
+        return None
+    constants = _constants(name, arguments[1], fold)
+    values = None if constants is None else _elements(constants, target.dtype.value_type)
+    # Without a constant, or with null, nothing is known about the elements of the list.
+    if not values or (name == _ONE and values[0] is None):
+        return None
+    array = pa.array(values, target.dtype.value_type)
+    test = _MANY.get(name, ListTest.ANY)
+    return ListMatch(column=target, test=test, values=array, expression=bound)
+
+
+def _function(node: Expr) -> str:
+    """Return the name of a function; nothing for other expressions."""
+    is_function = node.variant_name() == "ScalarFunction"
+    return node.schema_name().partition("(")[0] if is_function else ""
+
+
+def _is_list(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_list(dtype) or pa.types.is_large_list(dtype))
+
+
+def _constants(name: str, node: Expr, fold: Fold) -> list[pa.Scalar] | None:
+    """Return the constants that a call looks for; None where they are not constant."""
+    if name != _ONE and _function(node) != "make_array":
+        return None
+    items = [node] if name == _ONE else operands(node)
+    values = [constant(item, fold) for item in items]
+    return None if any(value is None for value in values) else values
+
+
+def _elements(constants: Sequence[pa.Scalar], dtype: pa.DataType) -> list[pa.Scalar | None] | None:
+    """Return constants as elements of a type; None where the type cannot represent one."""
+    elements: list[pa.Scalar | None] = []
+    for value in constants:
+        if not value.is_valid:
+            elements.append(None)
+            continue
+        element = typed(value, dtype)
+        if element is None or not _is_same(value, element):
             return None
-        column, text = self._column(arguments[0]), self._text(arguments[1])
-        if column is None or text is None or not is_text(column.dtype):
-            return None
-        return TextMatch(column=column, test=test, text=text)
+        elements.append(element)
+    return elements
 
-    def _column(self, node: Expr) -> Column | None:
-        return self.column(node.to_variant().name()) if node.variant_name() == "Column" else None
 
-    def _constant(self, node: Expr) -> pa.Scalar | None:
-        return constant(node, self.fold)
-
-    def _text(self, node: Expr) -> str | None:
-        value = node.python_value() if node.variant_name() == "Literal" else None
-        is_known = value is not None and value.is_valid and is_text(value.type)
-        return str(value.as_py()) if is_known and value is not None else None
+def _is_same(value: pa.Scalar, element: pa.Scalar) -> bool:
+    """Whether a number is the same in the type of the elements: DataFusion compares it as it is."""
+    if not pa.types.is_floating(element.type):
+        return True
+    before, after = float(value.as_py()), float(element.as_py())
+    return before == after or (math.isnan(before) and math.isnan(after))
 
 
 def constant(node: Expr, fold: Callable[[Expr], pa.Scalar | None]) -> pa.Scalar | None:
@@ -190,11 +173,6 @@ def constant(node: Expr, fold: Callable[[Expr], pa.Scalar | None]) -> pa.Scalar 
     is_cast = node.canonical_name().startswith(_CASTS)
     is_constant = is_cast and operands(node)[0].variant_name() == "Literal"
     return fold(node) if is_constant else None
-
-
-def _constant(value: pa.Scalar) -> Condition | None:
-    is_truth = pa.types.is_boolean(value.type) or not value.is_valid
-    return Constant(truth=value.as_py()) if is_truth else None
 
 
 def operands(node: Expr) -> list[Expr]:

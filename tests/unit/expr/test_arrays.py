@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lancelake.expr.arrays import (
+from lancelake.expr.literals import (
     at_path,
     may_be_null,
     plain_storage,
@@ -33,7 +33,7 @@ def test_value_is_null_wherever_a_struct_on_the_way_is(
     assert at_path(batch, path).to_pylist() == expected
 
 
-def test_null_struct_hides_what_lies_below_it() -> None:
+def test_null_struct_hides_its_members() -> None:
     hidden = pa.StructArray.from_arrays(
         [pa.array([1, 2])], names=["x"], mask=pa.array([False, True])
     )

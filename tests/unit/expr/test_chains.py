@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from lancelake.errors import InvalidExpressionError
-from lancelake.expr.chains import MAX_CHAIN, MAX_REREADS, Chain, Negation, check_chains, structure
-from lancelake.expr.tokens import tokenize
+from lancelake.expr.structure import (
+    MAX_CHAIN,
+    MAX_REREADS,
+    Chain,
+    Negation,
+    check_chains,
+    structure,
+    tokenize,
+)
 
 
 def read(text: str) -> Any:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lancelake.expr.condition_sql import condition_sql
-from lancelake.expr.predicate import predicate
+from lancelake.expr.predicate import condition_sql, predicate
 from lancelake.format.arrow_schema import from_arrow
 
 SCHEMA = pa.schema(

@@ -9,7 +9,7 @@ import pytest
 from datafusion import SessionContext
 from datafusion.expr import Expr
 
-from lancelake.expr.conform import conform
+from lancelake.expr.evaluate import conform
 
 BATCH = pa.RecordBatch.from_pydict(
     {

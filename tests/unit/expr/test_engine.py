@@ -9,7 +9,7 @@ import pytest
 
 from lancelake.errors import InvalidExpressionError
 from lancelake.expr.bind import bind
-from lancelake.expr.engine import Evaluator
+from lancelake.expr.evaluate import Evaluator
 from lancelake.format.arrow_schema import from_arrow
 
 NAN = float("nan")

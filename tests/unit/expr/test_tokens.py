@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lancelake.errors import InvalidExpressionError
-from lancelake.expr.tokens import Token, TokenKind, tokenize
+from lancelake.expr.structure import Token, TokenKind, tokenize
 
 PIECES = st.sampled_from(
     [

@@ -1,16 +1,14 @@
-"""Parsing of SQL text to a condition."""
+"""Building of conditions: plain ones as they are read, the others through DataFusion."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Protocol, assert_never
 
 import pyarrow as pa
 
 from lancelake.errors import InvalidExpressionError
-from lancelake.expr.arrays import type_at
-from lancelake.expr.bind import Binder, BoundExpression, PathOf, input_name
-from lancelake.expr.chains import Chain, Negation, Part, Structure, check_chains, structure
+from lancelake.expr.bind import BoundExpression, input_name
 from lancelake.expr.condition import (
     Column,
     Condition,
@@ -21,14 +19,11 @@ from lancelake.expr.condition import (
     any_of,
     negated,
 )
-from lancelake.expr.engine import Evaluator, fold, parse
-from lancelake.expr.list_match import list_match
-from lancelake.expr.need import NOTHING
-from lancelake.expr.planned_condition import Translator
-from lancelake.expr.sql_leaf import plain_condition
-from lancelake.expr.text_need import need_of_node
-from lancelake.expr.tokens import BLANK, shown
-from lancelake.format.schema import Schema
+from lancelake.expr.evaluate import Evaluator, fold, parse
+from lancelake.expr.literals import type_at
+from lancelake.expr.planned_condition import Translator, list_match
+from lancelake.expr.structure import Chain, Negation, Part, Structure, shown
+from lancelake.expr.text_need import NOTHING, need_of_node
 
 if TYPE_CHECKING:
     from datafusion.expr import Expr
@@ -37,45 +32,59 @@ if TYPE_CHECKING:
 _EVALUATED_AT_ONCE = 500
 
 
-def sql_condition(
-    text: str,
-    schema: Schema,
-    arrow_schema: pa.Schema,
-    extra_names: Sequence[str] = (),
-    path_of: PathOf | None = None,
-) -> Condition:
-    """Parse a condition over the columns of a schema; raise for anything else."""
-    binder = Binder(text, schema, extra_names, path_of)
-    builder = _Builder(binder, arrow_schema)
-    found = builder.condition(structure(binder.tokens, text, binder.is_reserved_column))
-    if isinstance(found, Constant) and found.truth is None:
-        raise _no_condition(text, pa.null())
-    if isinstance(found, SqlLeaf):
-        builder.check(found, may_be_null=False)
-    return found
+class ConditionSource(Protocol):
+    """What a user wrote, whose structure is known and whose parts are read one by one."""
+
+    @property
+    def text(self) -> str:
+        """The whole, for messages."""
+        ...
+
+    def plain(self, part: Part) -> Condition | None:
+        """Read a part that is a plain condition; None where it is anything else."""
+        ...
+
+    def bound(self, part: Part) -> BoundExpression:
+        """Return a part in SQL; raise for one that DataFusion's parser must not get."""
+        ...
+
+    def joined(self, parts: Sequence[Part], word: str) -> BoundExpression:
+        """Return several parts in SQL, joined by AND or OR."""
+        ...
+
+
+def build(structure: Structure, source: ConditionSource, schema: pa.Schema) -> Condition:
+    """Build the condition of a structure; raise for anything that is not a condition."""
+    builder = _Builder(source, schema)
+    condition = builder.condition(structure)
+    if isinstance(condition, Constant) and condition.truth is None:
+        raise _no_condition(source.text, pa.null())
+    if isinstance(condition, SqlLeaf):
+        builder.check(condition, may_be_null=False)
+    return condition
 
 
 class _Builder:
-    def __init__(self, binder: Binder, schema: pa.Schema) -> None:
-        self._binder = binder
+    def __init__(self, source: ConditionSource, schema: pa.Schema) -> None:
+        self._source = source
         self._schema = schema
         self._searchable: set[Path] = set()
         """Columns with a condition that an index of texts can help with."""
 
-    def condition(self, found: Structure) -> Condition:
+    def condition(self, structure: Structure) -> Condition:
         """Build the condition of a structure."""
-        match found:
+        match structure:
             case Part():
-                return self._part(found)
+                return self._part(structure)
             case Negation():
-                inner = self.condition(found.part)
+                inner = self.condition(structure.part)
                 if isinstance(inner, SqlLeaf):
                     self.check(inner, may_be_null=True)
                 return negated(inner)
             case Chain():
-                return self._chain(found)
+                return self._chain(structure)
             case _:
-                assert_never(found)
+                assert_never(structure)
 
     def check(self, leaf: SqlLeaf, *, may_be_null: bool) -> None:
         """Raise for an expression that DataFusion cannot evaluate, or that is not a condition."""
@@ -84,45 +93,41 @@ class _Builder:
         if not pa.types.is_boolean(dtype) and not (may_be_null and pa.types.is_null(dtype)):
             raise _no_condition(leaf.expression.text, dtype)
 
-    def _chain(self, found: Chain) -> Condition:
+    def _chain(self, chain: Chain) -> Condition:
         parts: list[Condition] = []
-        slow: list[tuple[SqlLeaf, tuple[int, int]]] = []
-        for part in found.parts:
+        # Conditions on a text that may have an index stay apart, so that it can be asked.
+        slow: list[tuple[SqlLeaf, Part]] = []
+        for part in chain.parts:
             inner = self.condition(part)
             if isinstance(part, Part) and isinstance(inner, SqlLeaf):
-                slow.append((inner, (part.start, part.stop)))
+                slow.append((inner, part))
             else:
                 parts.append(inner)
-        # Conditions on a text that may have an index stay apart, so that it can be asked.
-        by_column: dict[Path | None, list[tuple[int, int]]] = {}
-        for leaf, place in slow:
-            by_column.setdefault(self._searched(leaf), []).append(place)
+        by_column: dict[Path | None, list[Part]] = {}
+        for leaf, part in slow:
+            by_column.setdefault(self._searched(leaf), []).append(part)
         for some in by_column.values():
-            parts += self._leaves(some, found.word)
-        return all_of(parts) if found.word == "AND" else any_of(parts)
+            parts += self._leaves(some, chain.word)
+        return all_of(parts) if chain.word == "AND" else any_of(parts)
 
     def _searched(self, leaf: SqlLeaf) -> Path | None:
         """Return the column that a condition is about, if an index of texts may help there."""
         paths = set(leaf.expression.paths)
         return paths.pop() if len(paths) == 1 and paths <= self._searchable else None
 
-    def _leaves(self, slow: Sequence[tuple[int, int]], word: str) -> Iterator[SqlLeaf]:
+    def _leaves(self, slow: Sequence[Part], word: str) -> Iterator[SqlLeaf]:
         """Join parts that DataFusion evaluates, as many as are evaluated at once."""
         for first in range(0, len(slow), _EVALUATED_AT_ONCE):
-            ranges = slow[first : first + _EVALUATED_AT_ONCE]
-            leaf = SqlLeaf(expression=self._binder.joined(ranges, word))
+            parts = slow[first : first + _EVALUATED_AT_ONCE]
+            leaf = SqlLeaf(expression=self._source.joined(parts, word))
             self.check(leaf, may_be_null=True)
             yield leaf
 
     def _part(self, part: Part) -> Condition:
-        binder, start, stop = self._binder, part.start, part.stop
-        if not any(binder.tokens[i].kind not in BLANK for i in range(start, stop)):
-            start, stop = 0, len(binder.tokens)  # the parser reports what is missing
-        plain = plain_condition(binder, start, stop, self._schema)
+        plain = self._source.plain(part)
         if plain is not None:
             return plain
-        check_chains(binder.tokens[start:stop], binder.text)
-        bound = binder.bound(start, stop)
+        bound = self._source.bound(part)
         columns = _columns(bound, self._schema)
         translator = Translator(column=columns.get, other=_refuse, fold=fold)
         node = parse(bound, self._schema)
@@ -146,12 +151,12 @@ def _refuse(_: Expr) -> Condition:
 
 
 def _columns(bound: BoundExpression, schema: pa.Schema) -> dict[str, Column]:
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
     for place, path in enumerate(bound.paths):
         dtype = type_at(schema, path)
         if dtype is not None:
-            found[input_name(place)] = Column(path=path, dtype=dtype)
-    return found
+            columns[input_name(place)] = Column(path=path, dtype=dtype)
+    return columns
 
 
 def _no_condition(text: str, dtype: pa.DataType) -> InvalidExpressionError:

@@ -6,12 +6,87 @@ overflow the stack. So the structure is parsed here, and the SQL parser gets sin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lancelake.errors import InvalidExpressionError
-from lancelake.expr.tokens import BLANK, Token, TokenKind, shown
+
+if TYPE_CHECKING:
+    from datafusion import SessionContext
+
+
+class TokenKind(Enum):
+    """Kinds of tokens."""
+
+    SPACE = "space"
+    COMMENT = "comment"
+    STRING = "string"
+    QUOTED_STRING = "quoted_string"
+    QUOTED_NAME = "quoted_name"
+    NUMBER = "number"
+    NAME = "name"
+    SYMBOL = "symbol"
+
+
+BLANK = (TokenKind.SPACE, TokenKind.COMMENT)
+"""Whitespace and comments."""
+
+
+class Token(NamedTuple):
+    """A piece of SQL text."""
+
+    kind: TokenKind
+    text: str
+
+    @property
+    def value(self) -> str:
+        """The text without its quotes."""
+        quote = self.text[0]
+        return self.text[1:-1].replace(quote * 2, quote)
+
+
+_PATTERNS = (
+    (TokenKind.SPACE, r"\s+"),
+    (TokenKind.COMMENT, r"--[^\n]*|/\*.*?\*/"),
+    (TokenKind.STRING, r"'(?:[^']|'')*'"),
+    (TokenKind.QUOTED_STRING, r'"(?:[^"]|"")*"'),
+    (TokenKind.QUOTED_NAME, r"`(?:[^`]|``)*`"),
+    (TokenKind.NUMBER, r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"),
+    (TokenKind.NAME, r"[^\W\d][\w$]*"),
+    (TokenKind.SYMBOL, r"::|[^\s\w'\"`]"),
+)
+_KINDS = {kind.value: kind for kind in TokenKind}
+_SHOWN = 200
+_TOKEN = re.compile(
+    "|".join(f"(?P<{kind.value}>{pattern})" for kind, pattern in _PATTERNS), re.DOTALL
+)
+
+
+def tokenize(sql: str) -> list[Token]:
+    """Split SQL text into tokens; joined, they are the same text."""
+    tokens: list[Token] = []
+    position = 0
+    for match in _TOKEN.finditer(sql):
+        if match.start() != position:
+            break
+        tokens.append(Token(_KINDS[match.lastgroup or ""], match.group()))
+        position = match.end()
+    if position < len(sql):
+        problem = f"expression {shown(sql)!r} cannot be parsed from position {position}"
+        raise InvalidExpressionError(problem, text=shown(sql), position=position)
+    return tokens
+
+
+def shown(text: str) -> str:
+    """Shorten a long text for messages."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
 
 MAX_CHAIN = 2000
 """Maximum number of chained operators in one condition or value."""
@@ -257,7 +332,7 @@ class _Reader:
 
     def _matched(self) -> dict[int, int] | None:
         """Find the closing parenthesis of each opening one."""
-        found: dict[int, int] = {}
+        closing: dict[int, int] = {}
         opened: list[int] = []
         for place, position in enumerate(self._places):
             text = self._tokens[position].text
@@ -266,9 +341,164 @@ class _Reader:
             elif text in _CLOSING:
                 if not opened:
                     return None
-                found[opened.pop()] = place
-        return None if opened else found
+                closing[opened.pop()] = place
+        return None if opened else closing
 
 
 def _chain(word: str, parts: Sequence[Structure]) -> Structure:
     return parts[0] if len(parts) == 1 else Chain(word, tuple(parts))
+
+
+MOST_BYTES = 512 << 20
+_BATCH_ROWS = 8192
+_MOST_NESTED = 4
+_GUARD = "__lance_sized"
+_TEXTS = ("repeat", "lpad", "rpad")
+_LISTS = ("array_repeat", "list_repeat", "array_resize", "list_resize")
+_CALLS = (*_TEXTS, *_LISTS)
+_ITEM_BYTES = 16
+_CHARACTER_BYTES = 4
+_SERIES = ("range", "generate_series")
+_SIZED = re.compile(rf"\b(?:{'|'.join((*_CALLS, *_SERIES))})\s*\(", re.IGNORECASE)
+_TABLE_WORDS = ("FROM", "JOIN")
+_WORDS = frozenset(
+    {
+        *("AND", "AS", "CASE", "ELSE", "END", "FALSE", "NOT", "NULL", "OR", "THEN", "TRUE", "WHEN"),
+        *("BIGINT", "BYTE", "CHAR", "DOUBLE", "FLOAT", "INT", "INTEGER", "LONG", "SMALLINT"),
+        *("STRING", "TINYINT", "UNSIGNED", "VARCHAR"),
+    }
+)
+"""Words of constants."""
+_NUMBERS = re.compile(r"\s*(-?\d+)\s*")
+
+
+def with_size_limits(sql: str) -> str:
+    """Let functions whose values can be too large check their arguments."""
+    return _limited(tokenize(sql), sql, 0) if _SIZED.search(sql) else sql
+
+
+def register_size_limits(context: SessionContext) -> None:
+    """Register the check that `with_size_limits` adds."""
+    from datafusion import udf  # noqa: PLC0415  # loads pandas, too
+
+    types = [pa.int64(), pa.int64(), pa.int64(), pa.string()]
+    context.register_udf(udf(_checked, types, pa.int64(), "immutable", _GUARD))
+
+
+def _checked(count: pa.Array, unit: pa.Array, rows: pa.Array, name: pa.Array) -> pa.Array:
+    """Return the counts; raise if the values of a batch would be too large."""
+    counts, units = (pc.fill_null(a.cast(pa.float64()), 0) for a in (count, unit))
+    total = pc.sum(pc.multiply(pc.max_element_wise(counts, 0.0), units)).as_py() or 0.0
+    if total * (rows[0].as_py() if len(rows) else 1) > MOST_BYTES:
+        raise _too_large(name[0].as_py())
+    return count
+
+
+def _too_large(name: str) -> InvalidExpressionError:
+    limit = f"{MOST_BYTES >> 20} MiB for {_BATCH_ROWS:,} rows"
+    return InvalidExpressionError(f"values of {name} would be too large; the limit is {limit}")
+
+
+def _limited(tokens: Sequence[Token], text: str, depth: int) -> str:
+    if depth > _MOST_NESTED:
+        problem = f"functions that repeat values are nested more than {_MOST_NESTED} times"
+        raise InvalidExpressionError(problem, text=text)
+    out: list[str] = []
+    at = 0
+    while at < len(tokens):
+        call = _call(tokens, at)
+        if call is None:
+            out.append(tokens[at].text)
+            at += 1
+            continue
+        arguments, stop = call
+        name = tokens[at].text.lower()
+        if name in _SERIES:
+            if not _is_table(tokens, at):
+                _ensure_short(name, ["".join(t.text for t in each) for each in arguments])
+            out.append(tokens[at].text)
+            at += 1
+            continue
+        parts = [_limited(each, text, depth + 1) for each in arguments]
+        parts[1] = _guarded(name, parts, arguments)
+        out.append(f"{tokens[at].text}({','.join(parts)})")
+        at = stop
+    return "".join(out)
+
+
+def _guarded(name: str, parts: Sequence[str], arguments: Sequence[Sequence[Token]]) -> str:
+    unit = _unit(name, parts[0])
+    asked = arguments[1:2] if unit.isdecimal() else arguments[:2]
+    rows = _BATCH_ROWS if _is_constant(asked) else 1
+    return f"{_GUARD}(CAST({parts[1]} AS BIGINT), {unit}, {rows}, '{name}')"
+
+
+def _unit(name: str, repeated: str) -> str:
+    """Return the size of what is repeated, as SQL; that of most items of lists is estimated."""
+    inner = repeated.partition("(")[0].strip().lower()
+    if name in ("lpad", "rpad"):
+        return str(_CHARACTER_BYTES)
+    if name in _TEXTS or inner in _TEXTS:
+        return f"octet_length(CAST({repeated} AS VARCHAR))"
+    if name in ("array_repeat", "list_repeat") and inner in _LISTS:
+        return f"{_ITEM_BYTES} * CAST(cardinality({repeated}) AS BIGINT)"
+    return str(_ITEM_BYTES)
+
+
+def _is_constant(arguments: Sequence[Sequence[Token]]) -> bool:
+    """Whether one value stands for all rows of a batch."""
+    return not any(_names_column(each, i) for each in arguments for i in range(len(each)))
+
+
+def _names_column(tokens: Sequence[Token], at: int) -> bool:
+    token = tokens[at]
+    if token.kind in (TokenKind.QUOTED_STRING, TokenKind.QUOTED_NAME):
+        return True
+    if token.kind is not TokenKind.NAME or token.text.upper() in _WORDS:
+        return False
+    following = _next(tokens, at + 1)
+    return following is None or tokens[following].text != "("
+
+
+def _call(tokens: Sequence[Token], at: int) -> tuple[list[list[Token]], int] | None:
+    """Return the arguments of a sized call that starts at a token, and the token after it."""
+    name = tokens[at].text.lower()
+    if tokens[at].kind is not TokenKind.NAME or not (name in _CALLS or name in _SERIES):
+        return None
+    opening = _next(tokens, at + 1)
+    if opening is None or tokens[opening].text != "(":
+        return None
+    arguments: list[list[Token]] = [[]]
+    depth = 0
+    for place in range(opening + 1, len(tokens)):
+        token = tokens[place]
+        if token.text == ")" and not depth:
+            return (arguments, place + 1) if len(arguments) > 1 or name in _SERIES else None
+        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
+        if token.text == "," and not depth:
+            arguments.append([])
+        else:
+            arguments[-1].append(token)
+    return None
+
+
+def _is_table(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a call is a table, whose rows are made one batch after the other."""
+    before = next((t for t in reversed(tokens[:at]) if t.kind not in BLANK), None)
+    return before is not None and before.text.upper() in _TABLE_WORDS
+
+
+def _ensure_short(name: str, arguments: Sequence[str]) -> None:
+    """Refuse a list of numbers that is too long, if its bounds are numbers."""
+    numbers = [_NUMBERS.fullmatch(each) for each in arguments]
+    if None in numbers:
+        return
+    values = [int(matches[1]) for matches in numbers if matches is not None]
+    first, last = (0, values[0]) if len(values) == 1 else values[:2]
+    step = values[2] if len(values) > 2 else 1  # noqa: PLR2004  # the third argument
+    if step and (last - first) // step * _ITEM_BYTES * _BATCH_ROWS > MOST_BYTES:
+        raise _too_large(name)
+
+
+def _next(tokens: Sequence[Token], at: int) -> int | None:
+    return next((i for i in range(at, len(tokens)) if tokens[i].kind not in BLANK), None)
