@@ -43,10 +43,10 @@ def merge_sorted(
         # All rows up to the least of the last keys are there.
         horizon = min(head.last_key for head in heads)
         ready = [part for head in heads if (part := head.take_up_to(horizon)).num_rows]
-        yield ready[0] if len(ready) == 1 else _sorted_together(ready)
+        yield ready[0] if len(ready) == 1 else _sort_together(ready)
 
 
-def _sorted_together(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def _sort_together(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     rows = pa.concat_batches(parts)
     return rows.take(pa.array(sort_positions(keys_of(rows.column(0)))))
 

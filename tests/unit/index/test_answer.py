@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.index.answer import Answer, RowMask
-from lancelake.index.row_ids import RowIds
+from lancelake.index.row_sets import Answer, RowIds, RowMask
 
 ROWS = range(6)
 Truth = tuple[bool | None, ...]

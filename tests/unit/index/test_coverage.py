@@ -11,13 +11,12 @@ from pyroaring import BitMap
 from lancelake.errors import UnsupportedError
 from lancelake.format.ids import FieldId, Version
 from lancelake.format.index_meta import IndexDetails, IndexMetadata
-from lancelake.index.answer import ALL_ROWS, Answer, RowMask
-from lancelake.index.coverage import Coverage, IndexedVersion, common
 from lancelake.index.kind import IdKind
-from lancelake.index.registry import kind_of
-from lancelake.index.row_ids import RowIds
-from lancelake.index.scalar.ngram.kind import NGRAM
+from lancelake.index.kinds import kind_of
+from lancelake.index.row_sets import ALL_ROWS, Answer, RowIds, RowMask
+from lancelake.index.scalar.ngram import NGRAM
 from lancelake.index.scalar.zone_map import ZONE_MAP
+from lancelake.index.stored_segment import Coverage, IndexedVersion
 from tests.unit.index.test_fragment_reuse import group, ids, recorded
 
 ENTRY = IndexMetadata(
@@ -133,10 +132,3 @@ def test_moves_in_an_unknown_version_are_refused() -> None:
     version = replace(MOVED, indices=(ENTRY, *recorded([], version=3)))
     with pytest.raises(UnsupportedError, match="version 3"):
         version.coverage(ENTRY, ZONE_MAP)
-
-
-def test_conditions_are_joined_where_all_indices_know_the_rows() -> None:
-    one = Coverage(fragments=BitMap([1, 2]), stored=IdKind.ADDRESS)
-    other = Coverage(fragments=BitMap([2, 3]), stored=IdKind.ADDRESS)
-    assert common([one, other]) == BitMap([2])
-    assert common([]) == BitMap()

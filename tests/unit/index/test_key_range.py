@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lancelake.expr.condition import Column, Comparison, IsNull, Operator, TextMatch, TextTest
-from lancelake.index.key_range import Cut, KeyRange, place_of, points_of, range_of
-from lancelake.index.order import keys_of
+from lancelake.index.order import Cut, KeyRange, keys_of, place_of, points_of, range_of
 
 FLOATS = Column(path=("f",), dtype=pa.float64())
 TEXTS = Column(path=("t",), dtype=pa.string())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError
-from lancelake.index.row_ids import RowIds, decode_tree_map, encode_tree_map, union
+from lancelake.index.row_sets import RowIds, decode_tree_map, encode_tree_map, union
 
 numbers = st.builds(
     lambda high, low: (high << 32) | low,

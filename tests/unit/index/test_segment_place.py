@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
-from lancelake.index.segment_place import segment_place
+from lancelake.index.cache import segment_place
 from lancelake.storage.location import Location
 from lancelake.table.open import Latest, open_snapshot
 

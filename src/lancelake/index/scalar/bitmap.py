@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,40 +15,40 @@ from lancelake.expr.condition import Column, Comparison, IsNull, Leaf, Membershi
 from lancelake.expr.evaluate import evaluate
 from lancelake.expr.literals import is_comparable
 from lancelake.format.index_meta import IndexDetails, IndexFile
-from lancelake.index.answer import Answer
 from lancelake.index.kind import (
     VALUE,
     BuildInput,
     BuiltSegment,
-    IdKind,
+    IndexKind,
     Order,
-    Parameters,
     RowMap,
     SegmentFacts,
+    Segments,
+    ensure_known,
 )
-from lancelake.index.order import has_order, key_array, values_of
-from lancelake.index.row_ids import EMPTY, RowIds, union
-from lancelake.index.scalar.key_table import KeyTable
+from lancelake.index.order import has_order
+from lancelake.index.row_sets import EMPTY, Answer, RowIds, union
 from lancelake.index.scalar.keyed_sets import (
-    KeyedSet,
-    grouped,
-    mapped,
+    FILE,
+    KeyedSegment,
+    encode_sets,
+    group,
+    is_list,
+    map_sets,
+    merge_sets,
+    restrict,
     write_sets,
 )
-from lancelake.index.scalar.parameters import ensure_known
-from lancelake.index.scalar.stored_sets import KeyedStoredSet, merged, only, stored
-from lancelake.index.sort import row_schema
 
 _SETS_AT_ONCE = 4096
 _DETAILS = IndexDetails(type_url="/lance.table.BitmapIndexDetails", value=b"")
 
 
-class BitmapSegment:
+class BitmapSegment(KeyedSegment):
     """A BITMAP that can be searched: conditions are evaluated on its keys."""
 
     def __init__(self, facts: SegmentFacts) -> None:
-        self._table = KeyTable(facts, facts.dtype)
-        self._dtype = facts.dtype
+        super().__init__(facts, facts.dtype)
 
     def answer(self, leaf: Leaf) -> Answer | None:
         """Search any condition on the value alone."""
@@ -57,21 +56,9 @@ class BitmapSegment:
             case IsNull():
                 return Answer.exact(self._nulls())
             case Truth() | Comparison() | Membership() | TextMatch():
-                return self._evaluated(leaf) if is_comparable(self._dtype) else None
+                return self._evaluate(leaf) if is_comparable(self._dtype) else None
             case _:
                 return None
-
-    def entries(self) -> Iterator[pa.RecordBatch]:
-        """Stream all values and row ids in value order."""
-        yield from expanded(self.sets(), self._dtype)
-
-    def sets(self) -> Iterator[KeyedSet]:
-        """Stream the keys with their rows in key order."""
-        return self._table.sets()
-
-    def stored_sets(self) -> Iterator[KeyedStoredSet]:
-        """Stream the keys with their rows as the file stores them, in key order."""
-        return self._table.stored_sets()
 
     def early_rows(self) -> RowIds | None:
         """Return all rows of a segment that may have lost nulls; None for others."""
@@ -86,23 +73,11 @@ class BitmapSegment:
             count += sum(map(len, some))
         return len(seen) < count
 
-    def statistics(self) -> Mapping[str, Any]:
-        """Return the number of sets."""
-        return {"num_bitmaps": len(self._table.column.order)}
-
-    def parameters(self) -> Parameters:
-        """Return no parameter: the kind has none."""
-        return {}
-
-    def prewarm(self) -> None:
-        """Read the keys, and the rows of each."""
-        self._table.rows(range(len(self._table.column.order)))
-
     def _nulls(self) -> RowIds:
         row = self._table.column.null_row
         return EMPTY if row is None else self._table.rows([row])
 
-    def _evaluated(self, leaf: Truth | Comparison | Membership | TextMatch) -> Answer:
+    def _evaluate(self, leaf: Truth | Comparison | Membership | TextMatch) -> Answer:
         column = self._table.column
         on_keys = replace(leaf, column=Column(path=(VALUE,), dtype=leaf.column.dtype))
         keys = pa.RecordBatch.from_arrays([column.values], names=[VALUE])
@@ -117,71 +92,45 @@ class BitmapSegment:
         return ~Answer.exact(self._table.rows(is_false), self._nulls())
 
 
-class Bitmap:
+class Bitmap(IndexKind):
     """A set of rows for each value: for columns with few distinct ones."""
 
     name = "BITMAP"
     details_type = "bitmapindexdetails"
-    max_version = 0
     order = Order.VALUE
 
     def accepts(self, dtype: pa.DataType) -> bool:
         """Whether values of a type have an order."""
         return has_order(dtype)
 
-    def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
-        """Return whether a segment stores addresses or stable row ids."""
-        return IdKind.STABLE_ID if has_stable_row_ids else IdKind.ADDRESS
-
-    def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
-        """Write a segment."""
-        refuse_parameters(self.name, rows)
-        return _built(write_sets(folder, rows.dtype, stored(grouped(rows.batches))))
+    def wrote(self, names: Collection[str], dtype: pa.DataType) -> bool:
+        """Whether there is a file of sets, which is not one of the elements of lists."""
+        return FILE in names and not is_list(dtype)
 
     def open(self, facts: SegmentFacts) -> BitmapSegment:
         """Open a segment."""
         return BitmapSegment(facts)
 
-    def merge(
-        self,
-        segments: Sequence[tuple[SegmentFacts, RowIds | None]],
-        rows: BuildInput,
-        folder: SegmentFolder,
-    ) -> BuiltSegment:
+    def merge(self, segments: Segments, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
         """Merge several segments and new rows into one: the union for each key."""
-        refuse_parameters(self.name, rows)
-        old = [only(BitmapSegment(facts).stored_sets(), ids) for facts, ids in segments]
-        sets = merged([*old, stored(grouped(rows.batches))])
-        return _built(write_sets(folder, rows.dtype, sets))
+        ensure_known(self.name, rows.parameters, ())
+        old = [restrict(BitmapSegment(facts).stored_sets(), ids) for facts, ids in segments]
+        sets = merge_sets([*old, encode_sets(group(rows.batches))])
+        return _describe(write_sets(folder, rows.dtype, sets))
 
     def remap(self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder) -> BuiltSegment:
         """Write a segment with other row ids; keys without rows are omitted."""
-        sets = mapped(BitmapSegment(facts).sets(), row_map)
-        return _built(write_sets(folder, facts.dtype, stored(sets)))
-
-
-def refuse_parameters(name: str, rows: BuildInput) -> None:
-    """Raise for parameters of a kind that has none."""
-    ensure_known(name, rows.parameters, ())
-
-
-def expanded(sets: Iterator[KeyedSet], dtype: pa.DataType) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of each key as a batch."""
-    schema = row_schema(dtype)
-    for key, ids in sets:
-        rows = ids.to_array()
-        value = values_of(key_array([key], dtype), dtype)
-        values = value.take(pa.array(np.zeros(len(rows), dtype=np.int64)))
-        yield pa.RecordBatch.from_arrays([values, pa.array(rows)], schema=schema)
+        sets = map_sets(BitmapSegment(facts).sets(), row_map)
+        return _describe(write_sets(folder, facts.dtype, encode_sets(sets)))
 
 
 def _where(truth: pa.BooleanArray, wanted: bool) -> list[int]:
     """Return the positions with this value."""
-    found = truth if wanted else pc.invert(truth)
-    return np.flatnonzero(pc.fill_null(found, False).to_numpy(zero_copy_only=False)).tolist()
+    matches = truth if wanted else pc.invert(truth)
+    return np.flatnonzero(pc.fill_null(matches, False).to_numpy(zero_copy_only=False)).tolist()
 
 
-def _built(file: IndexFile) -> BuiltSegment:
+def _describe(file: IndexFile) -> BuiltSegment:
     return BuiltSegment(details=_DETAILS, index_version=0, files=(file,))
 
 

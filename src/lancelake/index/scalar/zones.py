@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,11 +24,13 @@ from lancelake.format import roaring
 from lancelake.format.ids import MAX_FRAGMENT_ID, MAX_ROWS
 from lancelake.format.index_meta import IndexFile
 from lancelake.format.row_address import fragment_of, split
-from lancelake.index.answer import NO_ROWS, Answer, RowMask
-from lancelake.index.kind import ROW_ID, VALUE, SegmentFacts
-from lancelake.index.row_ids import (
+from lancelake.index.kind import ROW_ID, VALUE, IdKind, IndexKind, OpenSegment, SegmentFacts
+from lancelake.index.row_sets import (
     EMPTY,
+    NO_ROWS,
+    Answer,
     RowIds,
+    RowMask,
     U64Array,
     decode_tree_map,
     encode_tree_map,
@@ -80,7 +83,7 @@ def cut(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[Zone]:
     missing = rows
     for run in _runs(batches):
         if pending and pending[0].fragment != run.fragment:
-            yield _joined(pending)
+            yield _join(pending)
             pending, missing = [], rows
         start = 0
         while start < len(run.ids):
@@ -88,10 +91,10 @@ def cut(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[Zone]:
             start += missing
             missing -= len(pending[-1].ids)
             if not missing:
-                yield _joined(pending)
+                yield _join(pending)
                 pending, missing = [], rows
     if pending:
-        yield _joined(pending)
+        yield _join(pending)
 
 
 def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[Zone]:
@@ -109,7 +112,7 @@ def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[Zone]:
                 yield whole.slice(start, end - start)
 
 
-def _joined(pieces: Sequence[Zone]) -> Zone:
+def _join(pieces: Sequence[Zone]) -> Zone:
     if len(pieces) == 1:
         return pieces[0]
     ids = np.concatenate([piece.ids for piece in pieces])
@@ -145,15 +148,10 @@ class ZoneRows:
             nulls = decode_tree_map(data, rows_of=facts.fragment_rows, what=what)
         return ZoneRows(fragments=fragments, starts=starts, lengths=lengths, nulls=nulls)
 
-    @property
-    def named_fragments(self) -> BitMap:
-        """The fragments that have a zone."""
-        return roaring.of(self.fragments.astype(np.uint32))
-
-    def within(self, chosen: Mask) -> RowIds:
+    def within(self, zones: Mask) -> RowIds:
         """Return the rows of some zones."""
-        fragments, starts = self.fragments[chosen], self.starts[chosen]
-        ends = starts + self.lengths[chosen]
+        fragments, starts = self.fragments[zones], self.starts[zones]
+        ends = starts + self.lengths[zones]
         is_next = (fragments[1:] == fragments[:-1]) & (starts[1:] == ends[:-1])
         firsts = np.flatnonzero(np.concatenate([[True], ~is_next])[: len(starts)])
         lasts = np.append(firsts[1:], len(starts))[: len(firsts)] - 1
@@ -180,11 +178,50 @@ class ZoneRows:
         return Answer(NO_ROWS, true, NO_ROWS, false)
 
 
+class ZoneKind(IndexKind):
+    """A kind that summarizes zones, which rows that move leave."""
+
+    def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
+        """Return the row references of a segment, which are always addresses."""
+        return IdKind.ADDRESS
+
+
+class ZoneSegment(OpenSegment):
+    """A segment with a file of zones."""
+
+    file_name: str
+
+    def __init__(self, facts: SegmentFacts) -> None:
+        self._facts = facts
+
+    @cached_property
+    def file(self) -> IndexFileReader:
+        """The file, which has a row for each zone."""
+        return self._facts.folder.open(self.file_name)
+
+    @cached_property
+    def rows(self) -> ZoneRows:
+        """The rows of the zones."""
+        return ZoneRows.read(self.file, self._facts, self.file_name)
+
+    def fragments(self) -> BitMap:
+        """Return the fragments that have a zone."""
+        return roaring.of(self.rows.fragments.astype(np.uint32))
+
+
 class ZoneFileWriter:
-    """Writes a file with a row for each zone, and the null rows unless a segment lacks them."""
+    """Writes a file with a row for each zone, and the null rows unless a segment lacks them.
+
+    It starts with the zones of other segments, those of fragments that are to be kept.
+    """
 
     def __init__(
-        self, folder: SegmentFolder, name: str, schema: pa.Schema, zones_at_once: int
+        self,
+        folder: SegmentFolder,
+        name: str,
+        schema: pa.Schema,
+        zones_at_once: int,
+        segments: Iterable[tuple[ZoneSegment, RowIds | None]],
     ) -> None:
         self.knows_nulls = True
         self._schema = schema
@@ -192,6 +229,8 @@ class ZoneFileWriter:
         self._nulls: list[RowIds] = []
         self._pending: list[tuple[Any, ...]] = []
         self._file = folder.create(name, schema)
+        for segment, keep in segments:
+            self._add_segment(segment, keep)
 
     def add(self, zone: Zone, row: tuple[Any, ...]) -> None:
         """Add a zone, with the values of its columns."""
@@ -200,29 +239,26 @@ class ZoneFileWriter:
         if len(self._pending) >= self._zones_at_once:
             self._flush()
 
-    def add_segment(
-        self, batches: Iterable[pa.RecordBatch], rows: ZoneRows, keep: RowIds | None
-    ) -> None:
-        """Add the zones of another segment, those of kept fragments."""
-        self._flush()
-        for batch in batches:
-            kept = batch.select(self._schema.names)
+    def _add_segment(self, segment: ZoneSegment, keep: RowIds | None) -> None:
+        for batch in segment.entries():
+            zones = batch.select(self._schema.names)
             if keep is not None:
                 fragments = pa.array(sorted(keep.parts), pa.uint64())
-                kept = kept.filter(pc.is_in(kept.column(FRAGMENT.name), value_set=fragments))
-            self._file.write(pa.RecordBatch.from_arrays(kept.columns, schema=self._schema))
-        if rows.nulls is None:
+                zones = zones.filter(pc.is_in(zones.column(FRAGMENT.name), value_set=fragments))
+            self._file.write(pa.RecordBatch.from_arrays(zones.columns, schema=self._schema))
+        nulls = segment.rows.nulls
+        if nulls is None:
             self.knows_nulls = False
         else:
-            self._nulls.append(rows.nulls if keep is None else rows.nulls & keep)
+            self._nulls.append(nulls if keep is None else nulls & keep)
 
     def finish(self, metadata: Mapping[str, str]) -> IndexFile:
         """Finish the file."""
         self._flush()
-        found = dict(metadata)
+        nulls = {}
         if self.knows_nulls:
-            found[NULL_BITMAP] = str(self._file.add_buffer(encode_tree_map(union(self._nulls))))
-        return self._file.finish(found)
+            nulls[NULL_BITMAP] = str(self._file.add_buffer(encode_tree_map(union(self._nulls))))
+        return self._file.finish({**metadata, **nulls})
 
     def _flush(self) -> None:
         if not self._pending:

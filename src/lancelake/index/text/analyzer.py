@@ -1,4 +1,8 @@
-"""Analyzer: divides texts into terms with their positions.
+"""Analysis of texts: words, folding, stems, stop words.
+
+Release 4 folds as the tokenizer library does, which knows other characters.
+
+Other texts are refused: where words end there needs dictionaries, or tables of all characters.
 
 A text is divided by the base tokenizer; each distinct word then becomes a term, or none, by the
 filters. Filters look at one word only, so each word is filtered once.
@@ -6,20 +10,100 @@ filters. Filters look at one word only, so each word is filtered once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancelake.errors import UnsupportedError
 from lancelake.extras import optional
-from lancelake.index.text import word_breaks
-from lancelake.index.text.identifiers import identifier_words
 from lancelake.index.text.parameters import NGRAM, TextParameters
+
+# Letters that have no decomposition.
+_PLAIN = dict(zip("ÐØĐĦŁŊŦðøđħıĸłŋŧ", "DODHLNTdodhiklnt", strict=True))
+_PLAIN |= {"Æ": "AE", "Œ": "OE", "Þ": "TH", "ẞ": "SS", "æ": "ae", "œ": "oe", "þ": "th", "ß": "ss"}
+
+
+def fold(word: str) -> str:
+    """Return a word with ASCII letters and digits in the place of characters that have them."""
+    return word if word.isascii() else "".join(map(_fold, word))
+
+
+@lru_cache(maxsize=1 << 12)
+def _fold(char: str) -> str:
+    parts = normalize("NFKD", char)
+    plain = "".join(_PLAIN.get(part, part if part.isascii() else "") for part in parts)
+    return plain or char
+
+
+def identifier_words(identifier: str, *, at_numbers: bool) -> list[str]:
+    """Return the words of an identifier.
+
+    They end at underscores, where lower case changes to upper case, before the last of several
+    capitals that a small letter follows, and if wanted before and after numbers.
+    """
+    return [
+        word
+        for part in identifier.split("_")
+        if part
+        for word in _words(part, at_numbers=at_numbers)
+    ]
+
+
+def _words(part: str, *, at_numbers: bool) -> list[str]:
+    pieces: list[str] = []
+    start = 0
+    for place in range(1, len(part)):
+        before, here, after = part[place - 1], part[place], part[place + 1 : place + 2]
+        is_end = (before.islower() and here.isupper()) or (
+            before.isupper() and here.isupper() and after.islower()
+        )
+        if is_end or (at_numbers and before.isnumeric() != here.isnumeric()):
+            pieces.append(part[start:place])
+            start = place
+    return [*pieces, part[start:]]
+
+
+_LETTERS = (
+    "A-Za-z"
+    "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"
+    "\u0370-\u0373\u0376\u0377\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03f5\u03f7-\u03ff"
+    "\u0400-\u0481\u048a-\u052f"
+)
+# Signs that belong to no word: no-break space, quotation marks, dashes, ellipsis, currencies.
+_SIGNS = "\u00a0\u00a3\u00ab\u00bb\u2013\u2014\u201c-\u201e\u2026\u20ac"
+# Signs inside of words and numbers; curly apostrophes are refused: their folding differs.
+_INNER = ".'"
+_KNOWN = rf"\x00-\x7f{_LETTERS}{_SIGNS}"
+_UNKNOWN = re.compile(f"[^{_KNOWN}]")
+_SEGMENT = re.compile(
+    f"(?:[{_LETTERS}0-9_]"
+    f"|(?<=[{_LETTERS}])[{_INNER}](?=[{_LETTERS}])"
+    f"|(?<=[0-9])[{_INNER},;](?=[0-9]))+"
+)
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text; raise if it has characters of other alphabets."""
+    ensure_known(text)
+    return [each for each in _SEGMENT.findall(text) if each.strip("_")]
+
+
+def ensure_known(text: str) -> None:
+    """Raise if a text has characters of other alphabets."""
+    sign = _UNKNOWN.search(text)
+    if sign is not None:
+        problem = f"texts with {sign.group()!r} are not divided into words as ICU does"
+        action = "Search the index with official Lance, or build it with base_tokenizer='simple'."
+        raise UnsupportedError(problem, action=action)
+
 
 U8 = npt.NDArray[np.uint8]
 U32 = npt.NDArray[np.uint32]
@@ -71,13 +155,13 @@ class Analyzer:
 
     def query_terms(self, text: str) -> list[QueryTerm]:
         """Return the terms of a query."""
-        found = []
-        for word, place in zip(*self._placed(text), strict=True):
+        terms = []
+        for word, place in zip(*self._place_words(text), strict=True):
             term = self._filtered(word)
             if term is not None:
-                found.append(QueryTerm(term, place))
-        first = found[0].position if found else 0
-        return [QueryTerm(term, position - first) for term, position in found]
+                terms.append(QueryTerm(term, place))
+        first = terms[0].position if terms else 0
+        return [QueryTerm(term, position - first) for term, position in terms]
 
     def number_of(self, term: str) -> int:
         """Return the number of a term, a new one if it was not found before."""
@@ -93,18 +177,18 @@ class Analyzer:
         encoded = words.dictionary_encode()
         numbers = np.array([self._number(w) for w in encoded.dictionary.to_pylist()], np.uint32)
         terms = numbers[np.asarray(encoded.indices)] if len(numbers) else np.zeros(0, np.uint32)
-        kept = terms != NO_TERM
-        return Occurrences(terms[kept], of_text[kept], positions[kept])
+        is_term = terms != NO_TERM
+        return Occurrences(terms[is_term], of_text[is_term], positions[is_term])
 
     def _number(self, word: str) -> int:
-        known = self._numbers.get(word)
-        if known is None:
+        number = self._numbers.get(word)
+        if number is None:
             term = self._filtered(word)
-            known = int(NO_TERM) if term is None else self.number_of(term)
+            number = int(NO_TERM) if term is None else self.number_of(term)
             if len(self._numbers) >= _WORDS_KEPT:
                 self._numbers.clear()
-            self._numbers[word] = known
-        return known
+            self._numbers[word] = number
+        return number
 
     def _split(self, texts: pa.Array) -> tuple[pa.Array, U32, U32]:
         """Return the words of texts, the number of the text of each, and its position there."""
@@ -117,33 +201,33 @@ class Analyzer:
         places: list[int] = []
         counts: list[int] = []
         for text in texts.to_pylist():
-            found, at = self._placed(text)
-            words += found
+            more, at = self._place_words(text)
+            words += more
             places += at
-            counts.append(len(found))
+            counts.append(len(more))
         of_text = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
         return pa.array(words, pa.large_string()), of_text, np.array(places, np.uint32)
 
-    def _placed(self, text: str) -> tuple[list[str], Sequence[int]]:
+    def _place_words(self, text: str) -> tuple[list[str], Sequence[int]]:
         """Return the words of a text, and the position of each."""
         words = self._words(text)
         if self._parameters.base_tokenizer == NGRAM:
             return words, [0] * len(words)
         if not self._parameters.split_identifiers:
             return words, range(len(words))
-        found: list[str] = []
+        placed_words: list[str] = []
         places: list[int] = []
         position = 0
         for word in words:
             parts = identifier_words(word, at_numbers=self._parameters.split_on_numerics)
             if len(parts) > 1 and self._parameters.preserve_original:
-                found.append(word)
+                placed_words.append(word)
                 places.append(position)
             parts = parts if len(parts) > 1 else [word]
-            found += parts
+            placed_words += parts
             places += range(position, position + len(parts))
             position += len(parts)
-        return found, places
+        return placed_words, places
 
 
 def query_words(text: str) -> list[QueryTerm]:
@@ -183,8 +267,8 @@ def _ascii_words(texts: pa.Array, alphabet: npt.NDArray[np.bool_]) -> tuple[pa.A
     # Words are adjacent once all other characters are left out.
     before = np.cumsum(is_word, dtype=np.int64)
     offsets = np.append(before[at] - 1, before[-1] if len(before) else 0).astype(np.int64)
-    kept = characters[is_word]
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(kept)]
+    letters = characters[is_word]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
     words = pa.Array.from_buffers(pa.large_string(), len(at), buffers)
     counts = np.diff(np.searchsorted(at, bounds - first))
     of_text = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
@@ -200,27 +284,27 @@ def _positions(counts: I64) -> U32:
 def _base(tantivy: Any, parameters: TextParameters) -> Callable[[str], list[str]]:
     match parameters.base_tokenizer:
         case "icu":
-            return word_breaks.words
+            return words
         case "simple" | "icu/split":
-            chosen = tantivy.Tokenizer.simple()
+            tokenizer = tantivy.Tokenizer.simple()
         case "whitespace":
-            chosen = tantivy.Tokenizer.whitespace()
+            tokenizer = tantivy.Tokenizer.whitespace()
         case "raw":
-            chosen = tantivy.Tokenizer.raw()
+            tokenizer = tantivy.Tokenizer.raw()
         case "code":
-            chosen = tantivy.Tokenizer.regex(_IDENTIFIER)
+            tokenizer = tantivy.Tokenizer.regex(_IDENTIFIER)
         case _:
             lengths = parameters.min_ngram_length, parameters.max_ngram_length
-            chosen = tantivy.Tokenizer.ngram(*lengths, parameters.prefix_only)
-    divide: Callable[[str], list[str]] = tantivy.TextAnalyzerBuilder(chosen).build().analyze
+            tokenizer = tantivy.Tokenizer.ngram(*lengths, parameters.prefix_only)
+    divide: Callable[[str], list[str]] = tantivy.TextAnalyzerBuilder(tokenizer).build().analyze
     if parameters.base_tokenizer != "icu/split":
         return divide
 
-    def divided(text: str) -> list[str]:
-        word_breaks.ensure_known(text)
+    def divide_known(text: str) -> list[str]:
+        ensure_known(text)
         return divide(text)
 
-    return divided
+    return divide_known
 
 
 def _filters(tantivy: Any, parameters: TextParameters) -> Callable[[str], str | None]:
@@ -233,23 +317,20 @@ def _filters(tantivy: Any, parameters: TextParameters) -> Callable[[str], str | 
         builder = builder.filter(named.lowercase())
     if parameters.stem:
         builder = builder.filter(named.stemmer(parameters.language.lower()))
-    if parameters.remove_stop_words:
-        words = parameters.custom_stop_words
-        stop = (
-            named.stopword(parameters.language.lower())
-            if words is None
-            else named.custom_stopword(list(words))
-        )
-        builder = builder.filter(stop)
-    if parameters.ascii_folding:
+    if parameters.stop_words:
+        builder = builder.filter(named.custom_stopword(list(parameters.stop_words)))
+    if parameters.has_old_folding:
         builder = builder.filter(named.ascii_fold())
     analyze = builder.build().analyze
+    folds = parameters.ascii_folding and not parameters.has_old_folding
 
-    def filtered(word: str) -> str | None:
-        found = analyze(word)
-        return found[0] if found else None
+    def to_term(word: str) -> str | None:
+        terms = analyze(word)
+        if not terms:
+            return None
+        return fold(terms[0]) if folds else terms[0]
 
-    return filtered
+    return to_term
 
 
 def _library() -> Any:

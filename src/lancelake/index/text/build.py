@@ -1,4 +1,4 @@
-"""Build of a full text index: occurrences of terms are collected, sorted and written.
+"""Building text indices: terms are collected, sorted, and written as partitions.
 
 Each time the collected occurrences reach a limit they become a partition, so memory is bounded.
 """
@@ -6,30 +6,139 @@ Each time the collected occurrences reach a limit they become a partition, so me
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from lancelake.data.codec.index_file import SegmentFolder
-from lancelake.engine.stages import Advance, Stages
+from lancelake.engine.port import Advance, Stages
+from lancelake.errors import InvalidRequestError
 from lancelake.format.index_meta import IndexFile
-from lancelake.index.kind import ROW_ID, VALUE, BuiltSegment
-from lancelake.index.row_ids import U64Array
-from lancelake.index.text import layout as names
-from lancelake.index.text import positions, postings
+from lancelake.index.kind import ROW_ID, VALUE, BuiltSegment, Parameters
+from lancelake.index.row_sets import U64Array
+from lancelake.index.text import partition as names
+from lancelake.index.text import postings
 from lancelake.index.text.analyzer import Analyzer
 from lancelake.index.text.bm25 import document_norms, document_weights, inverse_frequency
-from lancelake.index.text.collected import CollectedTerms, PartitionContent
-from lancelake.index.text.documents import documents
 from lancelake.index.text.parameters import TextParameters
-from lancelake.index.text.partition import StoredPartition
+from lancelake.index.text.partition import (
+    METADATA_FILE,
+    Documents,
+    StoredPartition,
+    TermPosting,
+    part_metadata_file,
+    read_layout,
+)
 from lancelake.index.text.postings import FIXED_TAIL, POSTING_TYPE, PostingLists
+from lancelake.index.text.terms import SortedTerms
+from lancelake.index.text.text_columns import documents
 
 U32 = npt.NDArray[np.uint32]
 I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionContent:
+    """Posting lists of a partition, complete: terms in order, and documents."""
+
+    words: pa.Array
+    lists: PostingLists
+    positions: U32 | None
+    ids: U64Array
+    lengths: U32
+
+
+class CollectedTerms:
+    """Occurrences of terms in documents that are not written yet."""
+
+    def __init__(self, *, with_position: bool) -> None:
+        self._with_position = with_position
+        self._clear()
+
+    def _clear(self) -> None:
+        self.size = 0
+        self._terms: list[U32] = []
+        self._texts: list[U32] = []
+        self._places: list[U32] = []
+        self._ids: list[U64Array] = []
+        self._lengths: list[U32] = []
+        self._documents = 0
+
+    def add(self, terms: U32, texts: U32, places: U32, ids: U64Array) -> None:
+        """Add the terms of texts, and the rows of the texts."""
+        self.collect(terms, texts, places)
+        self.add_documents(ids)
+
+    def collect(self, terms: U32, texts: U32, places: U32 | None) -> None:
+        """Add terms of texts whose rows are added afterwards."""
+        self._terms.append(terms)
+        self._texts.append(texts + np.uint32(self._documents))
+        if self._with_position and places is not None:
+            self._places.append(places)
+        self.size += len(terms)
+
+    def add_documents(self, ids: U64Array, lengths: U32 | None = None) -> None:
+        """Add the rows of texts, and how many terms each has if not all were added."""
+        self._ids.append(ids)
+        if lengths is not None:
+            self._lengths.append(lengths)
+        self._documents += len(ids)
+
+    def taken(self, words: Sequence[str]) -> PartitionContent | None:
+        """Return all occurrences as posting lists, and clear them; None if there are none."""
+        if not self.size:
+            self._clear()
+            return None
+        terms, texts = np.concatenate(self._terms), np.concatenate(self._texts)
+        places = np.concatenate(self._places) if self._with_position else None
+        ids = np.concatenate(self._ids)
+        lengths = (
+            np.concatenate(self._lengths)
+            if self._lengths
+            else np.bincount(texts, minlength=len(ids)).astype(np.uint32)
+        )
+        self._clear()
+        # A text without a term is not a document.
+        numbers = (np.cumsum(lengths > 0) - 1).astype(np.uint32)
+        order, rank, sorted_words = _order(terms, words)
+        terms, texts = rank[terms[order]], numbers[texts[order]]
+        places = None if places is None else places[order]
+        is_new = np.ones(len(terms), np.bool_)
+        is_new[1:] = (terms[1:] != terms[:-1]) | (texts[1:] != texts[:-1])
+        starts = np.flatnonzero(is_new)
+        frequencies = np.diff(np.append(starts, len(terms))).astype(np.uint32)
+        counts = np.bincount(terms[starts], minlength=len(sorted_words))
+        lists = PostingLists(np.cumsum(counts), texts[starts], frequencies)
+        has_terms = lengths > 0
+        return PartitionContent(sorted_words, lists, places, ids[has_terms], lengths[has_terms])
+
+
+def _order(terms: U32, words: Sequence[str]) -> tuple[I64, U32, pa.Array]:
+    """Return the order of occurrences by term, the place of each term, and the terms in order.
+
+    Terms that do not occur are left out.
+    """
+    is_used = np.zeros(len(words), np.bool_)
+    is_used[terms] = True
+    used = np.flatnonzero(is_used)
+    used_words = pa.array([words[i] for i in used.tolist()], pa.large_string())
+    places = np.asarray(pc.sort_indices(used_words))
+    rank = np.zeros(len(words), np.uint32)
+    rank[used[places]] = np.arange(len(places), dtype=np.uint32)
+    keys = rank[terms]
+    # NumPy sorts 16-bit numbers by radix.
+    order = np.argsort(keys.astype(np.uint16), kind="stable")
+    if len(places) > 1 << 16:
+        order = order[np.argsort((keys >> np.uint32(16)).astype(np.uint16)[order], kind="stable")]
+    return order, rank, used_words.take(pa.array(places))
+
+
 F32 = npt.NDArray[np.float32]
 
 OCCURRENCES_AT_ONCE = 16 << 20
@@ -56,7 +165,7 @@ _DOCUMENTS = pa.schema(
 _METADATA = pa.schema([pa.field(names.DELETED_FRAGMENTS, pa.binary(), nullable=False)])
 
 
-def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Join small batches and divide large ones: words of many texts together repeat more often."""
     pending: list[pa.RecordBatch] = []
     rows = size = 0
@@ -93,11 +202,11 @@ class TextIndexWriter:
 
     def add_texts(self, batches: Iterable[pa.RecordBatch], advance: Advance | None = None) -> None:
         """Add rows: texts and their row ids; null texts are left out."""
-        for batch in _joined(batches):
+        for batch in _join(batches):
             part = batch.filter(batch.column(VALUE).is_valid())
-            found = self._analyzer.occurrences(documents(part.column(VALUE)))
+            terms = self._analyzer.occurrences(documents(part.column(VALUE)))
             ids = np.asarray(part.column(ROW_ID), dtype=np.uint64)
-            self._pending.add(found.terms, found.texts, found.positions, ids)
+            self._pending.add(terms.terms, terms.texts, terms.positions, ids)
             self._flush_if_full()
             if advance is not None:
                 advance(batch.num_rows)
@@ -105,14 +214,14 @@ class TextIndexWriter:
     def add_partition(self, partition: StoredPartition, choose: RowFilter) -> None:
         """Add the kept rows of a partition of another index with the same parameters."""
         documents = partition.documents
-        kept, ids = choose(documents.row_ids)
-        numbers = np.cumsum(kept) - 1
+        is_kept, ids = choose(documents.row_ids)
+        numbers = np.cumsum(is_kept) - 1
         for terms, texts, places in self._occurrences(partition):
-            chosen = kept[texts]
+            is_chosen = is_kept[texts]
             self._pending.collect(
-                terms[chosen],
-                numbers[texts[chosen]].astype(np.uint32),
-                None if places is None else places[chosen],
+                terms[is_chosen],
+                numbers[texts[is_chosen]].astype(np.uint32),
+                None if places is None else places[is_chosen],
             )
         self._pending.add_documents(ids)
         self._flush_if_full()
@@ -141,7 +250,7 @@ class TextIndexWriter:
             return
         number = self._next
         self._next += 1
-        self._files += _written(self._folder, number, taken, self._parameters)
+        self._files += _write(self._folder, number, taken, self._parameters)
 
     def finish(
         self, metadata_file: str = names.METADATA_FILE, stages: Stages | None = None
@@ -179,7 +288,7 @@ def write_metadata(
     )
 
 
-def _written(
+def _write(
     folder: SegmentFolder, number: int, taken: PartitionContent, parameters: TextParameters
 ) -> list[IndexFile]:
     count = len(taken.words)
@@ -209,7 +318,7 @@ def _postings_schema(*, with_position: bool) -> pa.Schema:
         pa.field(names.LENGTH, pa.uint32(), nullable=False),
     ]
     if with_position:
-        fields.append(pa.field(names.POSITION, positions.POSITION_TYPE, nullable=False))
+        fields.append(pa.field(names.POSITION, postings.POSITION_TYPE, nullable=False))
     return pa.schema(fields)
 
 
@@ -239,13 +348,120 @@ def _posting_batches(
             pa.array(counts.astype(np.uint32)),
         ]
         if taken.positions is not None:
-            chosen = taken.positions[occurrences[low] : occurrences[high]]
-            columns.append(positions.encode(part.ends, part.frequencies, chosen))
+            positions_of_part = taken.positions[occurrences[low] : occurrences[high]]
+            columns.append(
+                postings.encode_positions(part.ends, part.frequencies, positions_of_part)
+            )
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
         first = stop
 
 
 def _weights(counts: I64, num_docs: int) -> F32:
     unique, inverse = np.unique(counts, return_inverse=True)
-    found = [inverse_frequency(count, num_docs) for count in unique.tolist()]
-    return np.array(found, np.float32)[inverse]
+    weights = [inverse_frequency(count, num_docs) for count in unique.tolist()]
+    return np.array(weights, np.float32)[inverse]
+
+
+_PARTS_METADATA = re.compile(r"part_(\d+)_metadata\.lance")
+# Partitions of a part are numbered from the number of its first fragment on, above these bits.
+_PARTITION_BITS = 32
+
+
+def write_text_part(
+    folder: SegmentFolder,
+    first_fragment: int,
+    parameters: Parameters,
+    batches: Iterable[pa.RecordBatch],
+) -> None:
+    """Write the partitions of some rows, and the metadata of the part."""
+    first = first_fragment << _PARTITION_BITS
+    requested = TextParameters.requested(parameters)
+    writer = TextIndexWriter(folder, requested, OCCURRENCES_AT_ONCE, first=first)
+    writer.add_texts(batches)
+    writer.finish(part_metadata_file(first))
+
+
+def text_parts(names: Iterable[str]) -> list[str]:
+    """Return the metadata files of parts among the files of a folder, by number."""
+    matches = [match for name in names if (match := _PARTS_METADATA.fullmatch(name)) is not None]
+    return [match[0] for match in sorted(matches, key=lambda match: int(match[1]))]
+
+
+def merge_text_parts(folder: SegmentFolder, parts: Sequence[str], stages: Stages) -> None:
+    """Write the metadata of the index that has the partitions of all parts."""
+    layouts = []
+    with stages.stage("read_partition_metadata", len(parts), "files") as advance:
+        for name in parts:
+            layouts.append(read_layout(folder, name))
+            advance(1)
+    parameters = layouts[0].parameters
+    with stages.stage("remap_partition_files", len(parts), "files"):
+        if any(layout.parameters != parameters for layout in layouts):
+            problem = "parts of a text index with different parameters cannot be merged"
+            raise InvalidRequestError(problem)
+        partitions = [number for layout in layouts for number in layout.partitions]
+    with stages.stage("write_merged_metadata", unit="files"):
+        write_metadata(folder, METADATA_FILE, partitions, parameters)
+
+
+class MemoryPartition:
+    """The terms of some texts."""
+
+    key: None = None
+
+    def __init__(self, content: PartitionContent) -> None:
+        self._content = content
+        self.documents = Documents.of(content.ids, content.lengths)
+        numbers = np.arange(len(content.words), dtype=np.uint32)
+        self.terms = SortedTerms(content.words, numbers)
+        self._occurrences = np.concatenate(
+            [np.zeros(1, np.int64), np.cumsum(content.lists.frequencies, dtype=np.int64)]
+        )
+
+    def _bounds(self, number: int) -> tuple[int, int]:
+        ends = self._content.lists.ends
+        return (int(ends[number - 1]) if number else 0), int(ends[number])
+
+    def frequency(self, number: int) -> int:
+        """Return how many documents have a term."""
+        low, high = self._bounds(number)
+        return high - low
+
+    def posting(self, number: int) -> TermPosting:
+        """Return the documents of a term."""
+        part = slice(*self._bounds(number))
+        lists = self._content.lists
+        return TermPosting(lists.documents[part], lists.frequencies[part])
+
+    def positions(self, number: int) -> U32:
+        """Return the positions of a term in its documents."""
+        low, high = self._bounds(number)
+        places = self._content.positions
+        if places is None:
+            return np.zeros(0, np.uint32)
+        return places[self._occurrences[low] : self._occurrences[high]]
+
+
+def memory_partition(
+    analyzer: Analyzer,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    with_position: bool,
+    only: Collection[str] | None = None,
+) -> MemoryPartition | None:
+    """Return the terms of rows, in batches of texts and row ids; None if there are none.
+
+    With `only`, no other terms are kept: memory grows with the rows, not with their texts.
+    """
+    pending = CollectedTerms(with_position=with_position)
+    wanted = None if only is None else [analyzer.number_of(term) for term in only]
+    for batch in batches:
+        rows = batch.filter(batch.column(VALUE).is_valid())
+        terms = analyzer.occurrences(documents(rows.column(VALUE)))
+        ids = np.asarray(rows.column(ROW_ID), dtype=np.uint64)
+        lengths = np.bincount(terms.texts, minlength=len(ids)).astype(np.uint32)
+        is_wanted = slice(None) if wanted is None else np.isin(terms.terms, wanted)
+        pending.collect(terms.terms[is_wanted], terms.texts[is_wanted], terms.positions[is_wanted])
+        pending.add_documents(ids, lengths)
+    content = pending.taken(analyzer.terms)
+    return None if content is None else MemoryPartition(content)

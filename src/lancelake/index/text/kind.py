@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,61 +11,78 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.engine.port import Stages
 from lancelake.errors import InvalidRequestError, UnsupportedError
-from lancelake.expr.condition import Leaf
-from lancelake.index.answer import Answer
+from lancelake.format.index_meta import IndexDetails
+from lancelake.index import cache
 from lancelake.index.kind import (
     DROPPED,
     BuildInput,
     BuiltSegment,
-    IdKind,
     IndexKind,
-    Order,
+    OpenSegment,
     Parameters,
     RowMap,
     SegmentFacts,
+    Segments,
 )
-from lancelake.index.row_ids import RowIds, U64Array
+from lancelake.index.row_sets import RowIds, U64Array, has_repeats
 from lancelake.index.text.analyzer import Analyzer
-from lancelake.index.text.build import OCCURRENCES_AT_ONCE, RowFilter, TextIndexWriter
-from lancelake.index.text.documents import is_document
-from lancelake.index.text.layout import TextLayout, read_layout
-from lancelake.index.text.parameters import KIND, TextParameters
-from lancelake.index.text.partition import StoredPartition
+from lancelake.index.text.build import (
+    OCCURRENCES_AT_ONCE,
+    RowFilter,
+    TextIndexWriter,
+    merge_text_parts,
+    text_parts,
+    write_text_part,
+)
+from lancelake.index.text.parameters import KIND, TextParameters, unsupported
+from lancelake.index.text.partition import (
+    EARLY_POSTINGS_FILE,
+    METADATA_FILE,
+    StoredPartition,
+    TextLayout,
+    read_layout,
+)
+from lancelake.index.text.text_columns import is_document
 
 _DROPPED = np.uint64(DROPPED)
+_FILES = frozenset((METADATA_FILE, EARLY_POSTINGS_FILE))
 
 
-class _Inverted:
+class _Inverted(IndexKind):
     """The kind."""
 
     name = KIND
     details_type = "invertedindexdetails"
     max_version = 3
-    order = Order.ROW
+    is_ranked = has_stages = has_documents = True
 
     def accepts(self, dtype: pa.DataType) -> bool:
         """Whether columns of a type can be indexed: strings, or lists of strings."""
         return is_document(dtype)
 
-    def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
-        """Return the kind of ids in a segment: stable row ids if the table has them."""
-        return IdKind.STABLE_ID if has_stable_row_ids else IdKind.ADDRESS
+    def supports(self, details: IndexDetails) -> bool:
+        """Whether texts are divided here as the details ask for."""
+        return unsupported(details) is None
+
+    def wrote(self, names: Collection[str], dtype: pa.DataType) -> bool:
+        """Whether there are metadata of partitions, or posting lists of an early release."""
+        return not _FILES.isdisjoint(names) and self.accepts(dtype)
 
     def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
         """Write an index of texts."""
-        return _written((), rows, TextParameters.requested(rows.parameters), folder)
+        return _write((), rows, TextParameters.requested(rows.parameters), folder)
 
     def open(self, facts: SegmentFacts) -> TextSegment:
         """Open a segment."""
         return TextSegment(facts)
 
-    def merge(
-        self,
-        segments: Sequence[tuple[SegmentFacts, RowIds | None]],
-        rows: BuildInput,
-        folder: SegmentFolder,
-    ) -> BuiltSegment:
+    def can_merge(self, segments: Sequence[SegmentFacts]) -> bool:
+        """Whether segments divide texts into the same terms, and store the same of them."""
+        return len({read_layout(facts.folder).parameters for facts in segments}) <= 1
+
+    def merge(self, segments: Segments, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
         """Write an index of the kept rows of segments and of new texts.
 
         Segments whose parameters differ from those of the first cannot be merged.
@@ -79,7 +96,7 @@ class _Inverted:
                 "segments of a text index with different parameters cannot be merged",
                 action="Build the index again: optimize_indices(retrain=True).",
             )
-        return _written(olds, rows, parameters, folder)
+        return _write(olds, rows, parameters, folder)
 
     def remap(
         self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder
@@ -91,10 +108,23 @@ class _Inverted:
         except UnsupportedError:
             return None
         none = BuildInput(dtype=facts.dtype, batches=())
-        return _written([(old, _following(row_map))], none, parameters, folder)
+        return _write([(old, _following(row_map))], none, parameters, folder)
+
+    def write_part(self, rows: BuildInput, folder: SegmentFolder, first_fragment: int) -> None:
+        """Write the partitions of some texts, and the metadata of the part."""
+        write_text_part(folder, first_fragment, rows.parameters, rows.batches)
+
+    def merge_parts(
+        self, folder: SegmentFolder, names: Iterable[str], stages: Stages
+    ) -> Sequence[str]:
+        """Write the metadata of an index with the partitions of all parts."""
+        parts = text_parts(names)
+        if parts:
+            merge_text_parts(folder, parts, stages)
+        return parts
 
 
-def _written(
+def _write(
     olds: Sequence[tuple[TextSegment, RowFilter]],
     rows: BuildInput,
     parameters: TextParameters,
@@ -131,7 +161,7 @@ def _following(row_map: RowMap) -> RowFilter:
     return choose
 
 
-class TextSegment:
+class TextSegment(OpenSegment):
     """A segment that can be searched."""
 
     def __init__(self, facts: SegmentFacts) -> None:
@@ -155,10 +185,6 @@ class TextSegment:
             for number in self.layout.partitions
         )
 
-    def answer(self, leaf: Leaf) -> Answer | None:
-        """Answer no condition of a filter: full text queries are another kind of search."""
-        return None
-
     def entries(self) -> Iterator[pa.RecordBatch]:
         """Stream nothing: segments are merged by their posting lists."""
         yield from ()
@@ -167,6 +193,19 @@ class TextSegment:
         """Read the terms and the documents."""
         for partition in self.partitions:
             partition.prewarm()
+
+    def has_rows_twice(self) -> bool:
+        """Whether two documents are of the same row."""
+
+        def repeats() -> bool:
+            return has_repeats([partition.documents.row_ids for partition in self.partitions])
+
+        return cache.kept(cache.of(self._facts.folder.place), "repeats", repeats, lambda _: 0)
+
+    def verify(self) -> None:
+        """Read all terms, documents and posting lists."""
+        for partition in self.partitions:
+            partition.verify(with_position=self.layout.parameters.with_position)
 
     def statistics(self) -> Mapping[str, Any]:
         """Return the parameters, and how many terms and documents there are."""
@@ -181,4 +220,4 @@ class TextSegment:
         return self.layout.parameters.given()
 
 
-INVERTED: IndexKind = _Inverted()
+INVERTED = _Inverted()

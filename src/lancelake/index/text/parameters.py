@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from lancelake.errors import CorruptTableError, InvalidRequestError, UnsupportedError
+from lancelake.errors import CorruptTableError, InvalidRequestError, UnsupportedError, suggestion
+from lancelake.format.frozen import parse
 from lancelake.format.index_meta import IndexDetails
-from lancelake.format.unknown import parse
 from lancelake.index.kind import Parameters
-from lancelake.index.text.stop_words import CURRENT_ENGLISH, OLD_ENGLISH
+from lancelake.index.text import stop_words as built_in
 from lancelake.proto import index_pb2
-from lancelake.suggest import suggestion
 
 KIND = "INVERTED"
 TYPE_URL = "/lance.table.InvertedIndexDetails"
@@ -47,7 +46,6 @@ LANGUAGES = (
     "Tamil",
     "Turkish",
 )
-_WITHOUT_STOP_WORDS = ("Arabic", "Greek", "Romanian", "Tamil", "Turkish")
 # Options of a build that change neither its terms nor its files here.
 _TUNING = ("memory_limit", "worker_memory_limit_mb", "num_workers", "skip_merge")
 _ROW = "row"
@@ -80,17 +78,14 @@ class TextParameters:
     """Whether they end at numbers."""
     preserve_original: bool = False
     """Whether an identifier with several words is a term, too."""
+    has_old_folding: bool = False
+    """Whether characters are folded to ASCII ones as in release 4."""
 
     def __post_init__(self) -> None:
         _ensure_one_of("base tokenizer", self.base_tokenizer, BASE_TOKENIZERS)
         _ensure_one_of("language", self.language, LANGUAGES)
         if self.base_tokenizer != CODE and any(getattr(self, name) for name in _OF_CODE):
             raise InvalidRequestError(f"only the tokenizer {CODE!r} has {', '.join(_OF_CODE)}")
-        if self.base_tokenizer in _BY_UNICODE and self.remove_stop_words:
-            raise UnsupportedError(
-                f"stop words of the tokenizer {self.base_tokenizer!r} are not known here",
-                action="Set remove_stop_words=False.",
-            )
         if not 0 < self.min_ngram_length <= self.max_ngram_length:
             raise InvalidRequestError(
                 f"n-grams cannot have {self.min_ngram_length} to {self.max_ngram_length} characters"
@@ -98,30 +93,18 @@ class TextParameters:
         longest = max(self.max_token_length or 0, self.max_ngram_length)
         if longest > _MAX_LENGTH:
             raise InvalidRequestError(f"words cannot have {longest} characters")
-        has_list = self.custom_stop_words is not None or self.language not in _WITHOUT_STOP_WORDS
-        if self.remove_stop_words and not has_list:
-            raise InvalidRequestError(
-                f"there is no list of stop words for {self.language}",
-                action="Set custom_stop_words, or remove_stop_words=False.",
-            )
 
     @staticmethod
     def requested(given: Parameters) -> TextParameters:
         """Return the parameters of a new index; those that were not given have their defaults."""
         values = {name: value for name, value in given.items() if name not in _TUNING}
         _ensure_written_layout(values)
-        known = {field.name for field in fields(TextParameters)}
         for name in values:
-            if name not in known:
-                advice = suggestion(name, sorted(known), "parameters")
+            if name not in NAMES:
+                advice = suggestion(name, sorted(NAMES), "parameters")
                 raise InvalidRequestError(f"{KIND} has no parameter {name!r}", action=advice)
         values = {**defaults(values.get("base_tokenizer")), **values}
-        asked = _typed(values)
-        has_default = asked.language == "English" and asked.custom_stop_words is None
-        if asked.remove_stop_words and has_default:
-            # The built-in list differs between releases, an explicit one does not.
-            return _typed({**values, "custom_stop_words": CURRENT_ENGLISH})
-        return asked
+        return _check_types(values)._with_list(is_current=True)
 
     @staticmethod
     def stored(text: str, *, is_current: bool, path: str) -> TextParameters:
@@ -137,14 +120,35 @@ class TextParameters:
             raise UnsupportedError(f"text indices of {kind!r} documents are not supported")
         if document.get(_OPERATORS):
             raise UnsupportedError(f"text indices with {_OPERATORS} are not supported")
-        known = {field.name for field in fields(TextParameters)}
-        values = {name: value for name, value in document.items() if name in known}
-        found = _typed(values)
-        has_default = found.language == "English" and found.custom_stop_words is None
-        if found.remove_stop_words and has_default:
-            words = CURRENT_ENGLISH if is_current else OLD_ENGLISH
-            return _typed({**values, "custom_stop_words": words})
-        return found
+        parameters = _check_types(
+            {name: value for name, value in document.items() if name in NAMES}
+        )
+        parameters = replace(
+            parameters, has_old_folding=parameters.ascii_folding and not is_current
+        )
+        return parameters._with_list(is_current=is_current)
+
+    def _with_list(self, *, is_current: bool) -> TextParameters:
+        """Return parameters that list their stop words.
+
+        A built-in list differs between releases. Only current ones have the tokenizers of Unicode.
+        """
+        is_listed = self.custom_stop_words is not None or self.base_tokenizer in _BY_UNICODE
+        if not self.remove_stop_words or is_listed:
+            return self
+        words = built_in.of_language(self.language, is_current=is_current)
+        return replace(self, custom_stop_words=words)
+
+    @property
+    def stop_words(self) -> tuple[str, ...]:
+        """The words that are dropped."""
+        if not self.remove_stop_words:
+            return ()
+        if self.custom_stop_words is not None:
+            return self.custom_stop_words
+        if self.base_tokenizer in _BY_UNICODE:
+            return built_in.of_all_languages()
+        return built_in.of_language(self.language, is_current=True)
 
     def document(self) -> dict[str, Any]:
         """Return the parameters as official releases store and show them."""
@@ -184,8 +188,8 @@ class TextParameters:
 
     @property
     def layout_metadata(self) -> dict[str, str]:
-        """What the metadata of an index states about its version."""
-        return {FORMAT_VERSION: "3"} if self.base_tokenizer == CODE else {}
+        """What the metadata of an index states about its version, which tells how it was folded."""
+        return {} if self.has_old_folding else {FORMAT_VERSION: str(self.index_version)}
 
     def details(self) -> IndexDetails:
         """Encode the details of an index entry."""
@@ -210,6 +214,10 @@ class TextParameters:
         return IndexDetails(type_url=TYPE_URL, value=value)
 
 
+# What requests and index files name.
+NAMES = {field.name for field in fields(TextParameters)} - {"has_old_folding"}
+
+
 def defaults(base_tokenizer: object) -> dict[str, Any]:
     """Return parameters that are not given, where those of a tokenizer differ from others."""
     if base_tokenizer not in (NGRAM, CODE):
@@ -230,8 +238,6 @@ def unsupported(details: IndexDetails) -> str | None:
     tokenizer = message.base_tokenizer or BASE_TOKENIZERS[0]
     if tokenizer not in BASE_TOKENIZERS:
         return f"the tokenizer {tokenizer!r}"
-    if tokenizer in _BY_UNICODE and message.remove_stop_words:
-        return f"the tokenizer {tokenizer!r} and its stop words of all languages"
     if message.code_config.index_operators:
         return f"the tokenizer {tokenizer!r} and {_OPERATORS}"
     if message.document_granularity != index_pb2.InvertedIndexDetails.ROW:
@@ -241,7 +247,7 @@ def unsupported(details: IndexDetails) -> str | None:
     return None
 
 
-def _typed(values: Mapping[str, Any]) -> TextParameters:
+def _check_types(values: Mapping[str, Any]) -> TextParameters:
     """Return parameters whose values have the right types."""
     for name, value in values.items():
         if name in ("base_tokenizer", "language"):
@@ -271,9 +277,9 @@ def _are_words(value: object) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(word, str) for word in value)
 
 
-def _ensure_one_of(what: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        advice = suggestion(value, known, what + "s")
+def _ensure_one_of(what: str, value: str, names: tuple[str, ...]) -> None:
+    if value not in names:
+        advice = suggestion(value, names, what + "s")
         raise InvalidRequestError(f"unknown {what} {value}", action=advice)
 
 

@@ -1,9 +1,10 @@
-"""Partitions of a full text index: terms, documents and posting lists."""
+"""Partitions of a full text index: their files, and the layouts in which releases write them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -13,15 +14,152 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
-from lancelake.errors import CorruptTableError, InvalidRequestError
+from lancelake.errors import CorruptTableError, InvalidRequestError, UnsupportedError
 from lancelake.index import cache
-from lancelake.index.row_ids import U64Array
-from lancelake.index.text import layout as names
-from lancelake.index.text import positions, postings
+from lancelake.index.row_sets import U64Array
+from lancelake.index.text import postings
 from lancelake.index.text.bm25 import rounded_lengths
-from lancelake.index.text.fst import Transducer
-from lancelake.index.text.layout import TextLayout
-from lancelake.index.text.terms import SortedTerms, Terms, TransducedTerms
+from lancelake.index.text.parameters import (
+    BLOCK_DOCS,
+    BLOCK_SIZES,
+    FORMAT_VERSION,
+    TextParameters,
+)
+from lancelake.index.text.postings import FIXED_TAIL, SharedCodec
+from lancelake.index.text.terms import SortedTerms, Terms, TransducedTerms, Transducer
+
+METADATA_FILE = "metadata.lance"
+EARLY_POSTINGS_FILE = "invert.lance"
+"""Of releases before 0.29, whose segments have no partitions; these are not read."""
+DELETED_FRAGMENTS = "deleted_fragments"
+ROW_ID, NUM_TOKENS = "_rowid", "_num_tokens"
+TOKEN, TOKEN_ID, TOKEN_FST = "_token", "_token_id", "_token_fst_bytes"
+POSTING, MAX_SCORE, LENGTH = "_posting", "_max_score", "_length"
+POSITION = "_position"
+SHARED_POSITIONS, POSITION_OFFSETS = "_compressed_position", "_position_block_offset"
+
+PARTITIONS, PARAMS = "partitions", "params"
+TOKEN_SET_FORMAT, TAIL_CODEC = "token_set_format", "posting_tail_codec"
+ARROW_TOKENS, FST_TOKENS = "arrow", "fst"
+_BLOCK_SIZE = "posting_block_size"
+_POSITIONS_LAYOUT, _POSITIONS_CODEC = "positions_layout", "positions_codec"
+_SHARED_LAYOUT = "shared_stream_v2"
+
+
+def tokens_file(partition: int) -> str:
+    """Return the name of the file with the terms of a partition."""
+    return f"part_{partition}_tokens.lance"
+
+
+def documents_file(partition: int) -> str:
+    """Return the name of the file with the documents of a partition."""
+    return f"part_{partition}_docs.lance"
+
+
+def postings_file(partition: int) -> str:
+    """Return the name of the file with the posting lists of a partition."""
+    return f"part_{partition}_invert.lance"
+
+
+def part_metadata_file(part: int) -> str:
+    """Return the name of the metadata of a part that is not merged with others yet."""
+    return f"part_{part}_metadata.lance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextLayout:
+    """What the metadata of an index states: its partitions, parameters and encodings."""
+
+    partitions: tuple[int, ...]
+    parameters: TextParameters
+    token_format: str
+    tail: str
+    shared_positions: SharedCodec | None
+    block_docs: int
+    """Documents per block of a posting list."""
+
+    @property
+    def has_rounded_lengths(self) -> bool:
+        """Whether scores round the lengths of documents: with blocks of other sizes than 128."""
+        return self.block_docs != BLOCK_DOCS
+
+
+def read_layout(folder: SegmentFolder, name: str = METADATA_FILE) -> TextLayout:
+    """Read the metadata of an index, or of a part of one."""
+    path = folder.file(name).path
+    file: IndexFileReader = folder.open(name)
+    metadata = file.metadata
+    tokens = metadata.get(TOKEN_SET_FORMAT, ARROW_TOKENS)
+    if tokens not in (ARROW_TOKENS, FST_TOKENS):
+        raise UnsupportedError(
+            f"text indices with the term format {tokens!r} are not supported", path=path
+        )
+    text, is_current = metadata.get(PARAMS, ""), FORMAT_VERSION in metadata
+    return TextLayout(
+        partitions=_partitions(metadata.get(PARTITIONS, ""), path),
+        parameters=TextParameters.stored(text, is_current=is_current, path=path),
+        token_format=tokens,
+        tail=metadata.get(TAIL_CODEC, FIXED_TAIL),
+        shared_positions=_shared_positions(metadata, path),
+        block_docs=_block_docs(metadata, path),
+    )
+
+
+def postings_layout(layout: TextLayout, metadata: Mapping[str, str], path: str) -> TextLayout:
+    """Return the layout of a posting file by its metadata.
+
+    The partitions of an index differ if releases with other layouts added them.
+    """
+    if FORMAT_VERSION not in metadata:
+        return layout
+    return replace(
+        layout,
+        tail=metadata.get(TAIL_CODEC, FIXED_TAIL),
+        shared_positions=_shared_positions(metadata, path),
+        block_docs=_block_docs(metadata, path),
+    )
+
+
+def _block_docs(metadata: Mapping[str, str], path: str) -> int:
+    size = metadata.get(_BLOCK_SIZE, str(BLOCK_DOCS))
+    if size not in map(str, BLOCK_SIZES):
+        raise UnsupportedError(
+            f"text indices with posting blocks of {size} documents are not supported", path=path
+        )
+    return int(size)
+
+
+def _shared_positions(metadata: Mapping[str, str], path: str) -> SharedCodec | None:
+    """Return how the documents of a block share their positions; None if they do not."""
+    layout = metadata.get(_POSITIONS_LAYOUT)
+    if layout is None:
+        return None
+    if layout != _SHARED_LAYOUT:
+        problem = f"text indices with the position layout {layout!r} are not supported"
+        raise UnsupportedError(problem, path=path)
+    return _codec(metadata.get(_POSITIONS_CODEC, ""), path)
+
+
+def _codec(name: str, path: str) -> SharedCodec:
+    try:
+        return SharedCodec(name)
+    except ValueError as error:
+        problem = f"text indices are not supported with the position encoding {name!r}"
+        raise UnsupportedError(problem, path=path) from error
+
+
+def _partitions(text: str, path: str) -> tuple[int, ...]:
+    try:
+        numbers = json.loads(text)
+    except (ValueError, RecursionError):
+        numbers = None
+    is_list = isinstance(numbers, list) and all(
+        isinstance(each, int) and each >= 0 for each in numbers
+    )
+    if not is_list:
+        raise CorruptTableError(f"index file {path} does not name its partitions", path=path)
+    return tuple(numbers)
+
 
 U32 = npt.NDArray[np.uint32]
 I64 = npt.NDArray[np.int64]
@@ -81,7 +219,7 @@ class TextPartition(Protocol):
     """Documents with the posting lists of their terms."""
 
     @property
-    def key(self) -> str | None:
+    def key(self) -> cache.CachedFile | None:
         """Name of the partition in the cache of index files; None if nothing is cached."""
         ...
 
@@ -113,28 +251,28 @@ class StoredPartition:
 
     def __init__(self, folder: SegmentFolder, number: int, layout: TextLayout) -> None:
         self._folder, self._number, self._layout = folder, number, layout
-        self._path = folder.file(names.postings_file(number)).path
-        self.key = f"{folder.place.uri}/{number}"
+        self._path = folder.file(postings_file(number)).path
+        self.key = cache.of(folder.place, number)
 
     @cached_property
     def _file(self) -> IndexFileReader:
-        file = self._folder.open(names.postings_file(self._number))
-        file.require(names.POSTING, names.LENGTH)
+        file = self._folder.open(postings_file(self._number))
+        file.require(POSTING, LENGTH)
         return file
 
     @cached_property
     def _postings_layout(self) -> TextLayout:
-        return names.postings_layout(self._layout, self._file.metadata, self._path)
+        return postings_layout(self._layout, self._file.metadata, self._path)
 
     @property
     def documents(self) -> Documents:
         """The documents, in the order of their numbers."""
-        return cache.kept(self.key, "documents", self._read_documents, lambda found: found.nbytes)
+        return cache.kept(self.key, "documents", self._read_documents, lambda value: value.nbytes)
 
     def _read_documents(self) -> Documents:
-        file = self._folder.open(names.documents_file(self._number))
-        file.require(names.ROW_ID, names.NUM_TOKENS)
-        table = file.read(columns=[names.ROW_ID, names.NUM_TOKENS])
+        file = self._folder.open(documents_file(self._number))
+        file.require(ROW_ID, NUM_TOKENS)
+        table = file.read(columns=[ROW_ID, NUM_TOKENS])
         ids = np.asarray(table.column(0), dtype=np.uint64)
         lengths = np.asarray(table.column(1), dtype=np.uint32)
         return Documents.of(ids, lengths, is_rounded=self._layout.has_rounded_lengths)
@@ -149,17 +287,17 @@ class StoredPartition:
         return 96 * self._file.num_rows
 
     def _read_terms(self) -> Terms:
-        name = names.tokens_file(self._number)
+        name = tokens_file(self._number)
         file = self._folder.open(name)
         what = f"index file {self._folder.file(name).path}"
-        if self._layout.token_format == names.FST_TOKENS:
-            file.require(names.TOKEN_FST)
-            data = file.read(0, 1, columns=[names.TOKEN_FST]).column(0)
+        if self._layout.token_format == FST_TOKENS:
+            file.require(TOKEN_FST)
+            data = file.read(0, 1, columns=[TOKEN_FST]).column(0)
             if len(data) != 1:
                 raise CorruptTableError(f"{what} has no term dictionary")
             return TransducedTerms(Transducer(data[0].as_py(), what))
-        file.require(names.TOKEN, names.TOKEN_ID)
-        table = file.read(columns=[names.TOKEN, names.TOKEN_ID])
+        file.require(TOKEN, TOKEN_ID)
+        table = file.read(columns=[TOKEN, TOKEN_ID])
         words = table.column(0).cast(pa.large_string()).combine_chunks()
         numbers = np.asarray(table.column(1), dtype=np.uint32)
         order = pc.sort_indices(words)
@@ -173,10 +311,10 @@ class StoredPartition:
     @property
     def _lengths(self) -> U32:
         def read() -> U32:
-            column = self._file.read(columns=[names.LENGTH]).column(0)
+            column = self._file.read(columns=[LENGTH]).column(0)
             return np.asarray(column, dtype=np.uint32)
 
-        return cache.kept(self.key, "lengths", read, lambda found: int(found.nbytes))
+        return cache.kept(self.key, "lengths", read, lambda value: int(value.nbytes))
 
     def _row(self, number: int) -> int:
         if number >= self._file.num_rows:
@@ -188,15 +326,16 @@ class StoredPartition:
         """Return the documents of a term."""
         row = self._row(number)
         return cache.kept(
-            self.key, ("posting", number), lambda: self._read(row), lambda found: found.nbytes
+            self.key, ("posting", number), lambda: self._read(row), lambda value: value.nbytes
         )
 
     def _read(self, row: int) -> TermPosting:
-        table = self._file.take([row], columns=[names.POSTING, names.LENGTH])
-        (lists,) = self._decoded(table)
+        cache.count_loaded(1)
+        table = self._file.take([row], columns=[POSTING, LENGTH])
+        (lists,) = self._decode(table)
         return TermPosting(lists.documents, lists.frequencies)
 
-    def _decoded(self, table: pa.Table) -> Iterator[postings.PostingLists]:
+    def _decode(self, table: pa.Table) -> Iterator[postings.PostingLists]:
         for batch in table.combine_chunks().to_batches():
             lengths = np.asarray(batch.column(1)).astype(np.int64)
             what = f"index file {self._path}"
@@ -204,11 +343,11 @@ class StoredPartition:
                 problem = f"{what} has a list of more documents than exist"
                 raise CorruptTableError(problem, path=self._path)
             layout = self._postings_layout
-            found = postings.decode(batch.column(0), lengths, layout.tail, what, layout.block_docs)
-            if len(found.documents) and int(found.documents.max()) >= len(self.documents):
+            lists = postings.decode(batch.column(0), lengths, layout.tail, what, layout.block_docs)
+            if len(lists.documents) and int(lists.documents.max()) >= len(self.documents):
                 problem = f"{what} refers to documents that do not exist"
                 raise CorruptTableError(problem, path=self._path)
-            yield found
+            yield lists
 
     def positions(self, number: int) -> U32:
         """Return the positions of a term in its documents."""
@@ -217,42 +356,50 @@ class StoredPartition:
             self.key,
             ("positions", number),
             lambda: self._read_positions(row),
-            lambda found: int(found.nbytes),
+            lambda value: int(value.nbytes),
         )
 
     def prewarm(self) -> None:
         """Read what each search needs."""
         _ = self.documents, self.terms, self._lengths
 
+    def verify(self, *, with_position: bool) -> None:
+        """Read all terms and posting lists, and raise CorruptTableError for damage."""
+        numbers = self.terms.numbers
+        if len(numbers):
+            self._row(int(numbers.max()))
+        for _ in self.lists(with_position=with_position):
+            pass
+
     def _read_positions(self, row: int) -> U32:
         table = self._file.take([row], columns=self._position_columns())
-        return self._decoded_positions(table, [self.posting(row).frequencies])
+        return self._decode_positions(table, [self.posting(row).frequencies])
 
     def _position_columns(self) -> list[str]:
         """Return the columns of positions; raise if there are none."""
         if self._postings_layout.shared_positions is not None:
-            columns = [names.SHARED_POSITIONS, names.POSITION_OFFSETS]
+            columns = [SHARED_POSITIONS, POSITION_OFFSETS]
             self._file.require(*columns)
             return columns
-        if names.POSITION not in self._file.schema.names:
+        if POSITION not in self._file.schema.names:
             raise missing_positions()
-        return [names.POSITION]
+        return [POSITION]
 
-    def _decoded_positions(self, table: pa.Table, frequencies: Sequence[U32]) -> U32:
+    def _decode_positions(self, table: pa.Table, frequencies: Sequence[U32]) -> U32:
         """Decode the positions of some posting lists with the frequencies of each."""
         what = f"index file {self._path}"
         codec = self._postings_layout.shared_positions
         none = np.zeros(0, np.uint32)
         if codec is None:
             lists = pa.concat_arrays(table.column(0).chunks)
-            return positions.decode(lists, np.concatenate([none, *frequencies]), what)
+            return postings.decode_positions(lists, np.concatenate([none, *frequencies]), what)
         streams, offsets = table.column(0).to_pylist(), table.column(1).to_pylist()
         block = self._postings_layout.block_docs
-        found = [
-            positions.decode_shared(stream, np.array(bounds, np.int64), counts, codec, what, block)
+        parts = [
+            postings.decode_shared(stream, np.array(bounds, np.int64), counts, codec, what, block)
             for stream, bounds, counts in zip(streams, offsets, frequencies, strict=True)
         ]
-        return np.concatenate([none, *found])
+        return np.concatenate([none, *parts])
 
     def lists(
         self, *, with_position: bool
@@ -260,11 +407,11 @@ class StoredPartition:
         """Yield all posting lists, several at once: number of the first, lists, positions."""
         for start in range(0, self._file.num_rows, _LISTS_AT_ONCE):
             stop = min(start + _LISTS_AT_ONCE, self._file.num_rows)
-            table = self._file.read(start, stop, columns=[names.POSTING, names.LENGTH])
-            (found,) = self._decoded(table)
+            table = self._file.read(start, stop, columns=[POSTING, LENGTH])
+            (lists,) = self._decode(table)
             places = None
             if with_position:
                 placed = self._file.read(start, stop, columns=self._position_columns())
-                each = np.split(found.frequencies, found.ends[:-1])
-                places = self._decoded_positions(placed, each)
-            yield start, found, places
+                each = np.split(lists.frequencies, lists.ends[:-1])
+                places = self._decode_positions(placed, each)
+            yield start, lists, places

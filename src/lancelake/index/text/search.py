@@ -1,4 +1,4 @@
-"""Search of a partition: the documents that have the terms of a query, and their scores."""
+"""Search of a partition: queries to documents and scores."""
 
 from __future__ import annotations
 
@@ -11,28 +11,110 @@ import numpy as np
 import numpy.typing as npt
 
 from lancelake.index import cache
-from lancelake.index.row_ids import BoolArray
-from lancelake.index.text.analyzer import QueryTerm
-from lancelake.index.text.bm25 import Corpus, document_norms, document_weights
-from lancelake.index.text.partition import TextPartition
-from lancelake.index.text.phrase import Places, has_phrase
-from lancelake.index.text.top_documents import (
+from lancelake.index.row_sets import BoolArray
+from lancelake.index.text.analyzer import Analyzer, QueryTerm, query_words
+from lancelake.index.text.bm25 import (
+    Corpus,
     ScoredList,
     best_documents,
     best_having_all,
+    document_norms,
+    document_weights,
     having_all,
     scores_of,
     union,
 )
+from lancelake.index.text.packing import runs
+from lancelake.index.text.partition import TextPartition
+from lancelake.index.text.terms import automatic_distance
+from lancelake.index.text.text_query import Match, Phrase
 
 U32 = npt.NDArray[np.uint32]
+I64 = npt.NDArray[np.int64]
+
+_SHIFT = 32
+# Documents are searched for in lists that are longer by so much.
+_FEW_PER_LIST = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Places:
+    """Where a term is: its documents, ascending, and its positions in one after the other."""
+
+    documents: U32
+    ends: I64
+    """End of the positions of each document."""
+    positions: U32
+
+
+def has_phrase(
+    documents: U32, steps: Sequence[tuple[int, Sequence[Places]]], slop: int
+) -> BoolArray:
+    """Return which documents have terms in order.
+
+    `steps` are the positions of the phrase, ascending, with the places of the terms of each, of
+    which one is enough. A term may come up to `slop` positions later than the one before it
+    demands.
+    """
+    reached: I64 | None = None
+    before = 0
+    for position, several in steps:
+        here = _of_any(documents, several)
+        reached = here if reached is None else _next(reached, here, position - before, slop)
+        before = position
+    has_it = np.zeros(len(documents), np.bool_)
+    if reached is not None:
+        has_it[reached >> _SHIFT] = True
+    return has_it
+
+
+def _of_any(documents: U32, several: Sequence[Places]) -> I64:
+    """Return the positions of any of some terms, ascending."""
+    first, *others = (_places(documents, places) for places in several)
+    return np.unique(np.concatenate([first, *others])) if others else first
+
+
+def _places(documents: U32, places: Places) -> I64:
+    """Return the positions of a term in some documents, with the place of the document above."""
+    if len(documents) * _FEW_PER_LIST <= len(places.documents):
+        rows = np.searchsorted(places.documents, documents)
+        rows[rows == len(places.documents)] = 0
+        at = np.flatnonzero(places.documents[rows] == documents)
+        rows = rows[at]
+    else:
+        number = np.full(int(max(places.documents[-1], documents[-1])) + 1, -1, np.int64)
+        number[documents] = np.arange(len(documents))
+        at = number[places.documents]
+        rows = np.flatnonzero(at >= 0)
+        at = at[rows]
+    starts = np.where(rows > 0, places.ends[rows - 1], 0)
+    counts = places.ends[rows] - starts
+    values = places.positions[runs(starts, counts)].astype(np.int64)
+    place: I64 = np.repeat(at.astype(np.int64), counts) << _SHIFT
+    places_found: I64 = place | values
+    return places_found
+
+
+def _next(reached: I64, here: I64, step: int, slop: int) -> I64:
+    """Return the places of a term that follow a place of the term before it."""
+    document = here >> _SHIFT << _SHIFT
+    latest = here - step
+    if not slop:
+        rows = np.minimum(np.searchsorted(reached, latest), max(0, len(reached) - 1))
+        return here[reached[rows] == latest] if len(reached) else here[:0]
+    earliest = np.maximum(latest - slop, document)
+    is_after = np.searchsorted(reached, latest, "right") > np.searchsorted(
+        reached, earliest, "left"
+    )
+    following: I64 = here[is_after & (latest >= document)]
+    return following
+
+
 F32 = npt.NDArray[np.float32]
 
 _BLOCK = 128
 # So many of the best documents with all terms are searched for each phrase before all are.
 _TRIED_PER_PHRASE = 8, 128
-# Documents are searched for in lists that are longer by so much.
-_FEW_PER_LIST = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +139,9 @@ class Hits:
     documents: U32
     scores: F32
 
-    def only(self, chosen: BoolArray) -> Hits:
+    def only(self, is_chosen: BoolArray) -> Hits:
         """Return some of the documents."""
-        return Hits(self.documents[chosen], self.scores[chosen])
+        return Hits(self.documents[is_chosen], self.scores[is_chosen])
 
 
 NO_HITS = Hits(np.zeros(0, np.uint32), np.zeros(0, np.float32))
@@ -92,10 +174,10 @@ def search(
     """Return the allowed documents that match; only the best ones if a number is given."""
     if most == 0:
         return NO_HITS
-    found = {word: partition.terms.number(word) for word in wanted.words}
+    numbers_of = {word: partition.terms.number(word) for word in wanted.words}
     numbers = {
         word: number
-        for word, number in found.items()
+        for word, number in numbers_of.items()
         if number is not None and partition.frequency(number)
     }
     needs_all = wanted.requires_all or wanted.slop is not None
@@ -104,7 +186,7 @@ def search(
     # N-grams share a position, where a repeated one counts once.
     times = Counter(term.text for term in set(wanted.terms))
     lists = {
-        word: _scored(partition, number, corpus, corpus.weight(word) * times[word])
+        word: _score(partition, number, corpus, corpus.weight(word) * times[word])
         for word, number in numbers.items()
     }
     if not lists:
@@ -116,11 +198,11 @@ def search(
 
 def _has_all_positions(wanted: TermSearch, numbers: dict[str, int]) -> bool:
     """Whether there is a term for each position."""
-    known = {term.position for term in wanted.terms if term.text in numbers}
-    return bool(known) and known == {term.position for term in wanted.terms}
+    positions = {term.position for term in wanted.terms if term.text in numbers}
+    return bool(positions) and positions == {term.position for term in wanted.terms}
 
 
-def _scored(partition: TextPartition, number: int, corpus: Corpus, weight: float) -> ScoredList:
+def _score(partition: TextPartition, number: int, corpus: Corpus, weight: float) -> ScoredList:
     """Return the documents of a term with their shares of its weight."""
 
     def make() -> tuple[U32, F32, F32, F32 | None]:
@@ -140,7 +222,7 @@ def _scored(partition: TextPartition, number: int, corpus: Corpus, weight: float
     else:
         part = ("shares", number, corpus.mean_length)
         documents, shares, best, table = cache.kept(
-            partition.key, part, make, lambda found: sum(a.nbytes for a in found if a is not None)
+            partition.key, part, make, lambda arrays: sum(a.nbytes for a in arrays if a is not None)
         )
     return ScoredList(documents, shares, best, np.float32(weight), table)
 
@@ -160,18 +242,18 @@ class _AllTerms:
         lists = list(self.lists.values())
         positions = {term.position for term in self.wanted.terms}
         if len(set(self.wanted.terms)) > len(positions):
-            documents = self._allowed(self._of_each_position())
+            documents = self._restrict(self._of_each_position())
             return self._matching(documents, scores_of(lists, documents))
         if most is not None:
             for factor in (1,) if self.wanted.slop is None else _TRIED_PER_PHRASE:
                 best = best_having_all(lists, self.allowed, most * factor)
-                found = NO_HITS if best is None else self._matching(*best)
-                if len(found.documents) >= most:
-                    return found
+                hits = NO_HITS if best is None else self._matching(*best)
+                if len(hits.documents) >= most:
+                    return hits
         shortest = min((each.documents for each in lists), key=len)
-        return self._matching(*having_all(lists, self._allowed(shortest)))
+        return self._matching(*having_all(lists, self._restrict(shortest)))
 
-    def _allowed(self, documents: U32) -> U32:
+    def _restrict(self, documents: U32) -> U32:
         return documents if self.allowed is None else documents[self.allowed[documents]]
 
     def _of_each_position(self) -> U32:
@@ -227,4 +309,63 @@ def _ends(partition: TextPartition, number: int) -> npt.NDArray[np.int64]:
 
     if partition.key is None:
         return make()
-    return cache.kept(partition.key, ("ends", number), make, lambda found: int(found.nbytes))
+    return cache.kept(partition.key, ("ends", number), make, lambda value: int(value.nbytes))
+
+
+def term_search(
+    query: Match | Phrase,
+    analyzer: Analyzer,
+    partitions: Sequence[TextPartition],
+    *,
+    keeps_exact: bool = False,
+) -> TermSearch | None:
+    """Return what to search in partitions; None if nothing can match there.
+
+    The limit of similar terms can leave out the terms of the query; `keeps_exact` adds them.
+    """
+    terms = tuple(analyzer.query_terms(query.text))
+    if isinstance(query, Match) and query.fuzziness:
+        # As in official releases, the words of the query themselves are compared with terms.
+        exact, terms = terms, tuple(query_words(query.text))
+    else:
+        exact = terms
+    if not terms:
+        return None
+    if isinstance(query, Phrase):
+        return TermSearch(terms=terms, requires_all=True, slop=query.slop)
+    if query.fuzziness != 0:
+        expanded = _expand(query, terms, partitions)
+        if keeps_exact:
+            expanded = tuple(dict.fromkeys([*exact, *expanded]))
+        lost = {term.position for term in terms} - {term.position for term in expanded}
+        if not expanded or (query.requires_all and lost):
+            return None
+        terms = expanded
+    return TermSearch(terms=terms, requires_all=query.requires_all)
+
+
+def _expand(
+    query: Match, terms: Sequence[QueryTerm], partitions: Sequence[TextPartition]
+) -> tuple[QueryTerm, ...]:
+    """Return the similar terms of each position, in order, up to a number for the whole query."""
+    expanded: dict[QueryTerm, None] = {}
+    by_position: dict[int, dict[str, None]] = {}
+    for term in terms:
+        by_position.setdefault(term.position, {})[term.text] = None
+    for position, sources in sorted(by_position.items()):
+        near = {
+            word
+            for source in sources
+            for partition in partitions
+            for word in partition.terms.similar.find(
+                source, _distance(query, source), query.prefix_length
+            )
+        }
+        room = query.max_expansions - len(expanded)
+        words = sorted(near, key=str.encode)[: max(0, room)]
+        expanded |= dict.fromkeys(QueryTerm(word, position) for word in words)
+    return tuple(expanded)
+
+
+def _distance(query: Match, term: str) -> int:
+    return automatic_distance(term) if query.fuzziness is None else query.fuzziness

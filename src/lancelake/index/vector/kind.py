@@ -1,67 +1,123 @@
-"""Vector indices: build, open, merge and remap of segments."""
+"""Kind of vector indices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.data.codec.index_file import SegmentFolder
-from lancelake.engine.stages import Advance
+from lancelake.engine.port import Advance
 from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.format.index_meta import IndexMetadata
 from lancelake.index.kind import (
     DROPPED,
     ROW_ID,
     VALUE,
     BuildInput,
     BuiltSegment,
-    IdKind,
-    Order,
+    IndexKind,
     Parameters,
     RowMap,
     SegmentFacts,
+    Segments,
 )
-from lancelake.index.row_ids import RowIds
-from lancelake.index.vector.codes import Codes
-from lancelake.index.vector.files import CENTERS_FILE, SegmentModel
-from lancelake.index.vector.grouped_rows import GroupedRows, grouped_rows
-from lancelake.index.vector.model_recall import estimated_recall
-from lancelake.index.vector.product_codes import ProductCodes
-from lancelake.index.vector.scalar_codes import ScalarCodes, spanning_codes
-from lancelake.index.vector.segment import VectorSegment
-from lancelake.index.vector.settings import TYPES, BuildSettings
-from lancelake.index.vector.training import TrainedModel, train
-from lancelake.index.vector.vectors import Element, VectorType
-from lancelake.index.vector.write import PartitionCodes, write_segment
+from lancelake.index.row_sets import RowIds
+from lancelake.index.vector.build import PartitionCodes, TrainedModel, train, write_segment
+from lancelake.index.vector.coded_rows import GroupedRows, grouped_rows
+from lancelake.index.vector.codes import Codes, ProductCodes, ScalarCodes, spanning_codes
+from lancelake.index.vector.segment import CENTERS_FILE, SegmentModel, VectorSegment
+from lancelake.index.vector.settings import TYPES, BuildSettings, read_settings, segment_with
+from lancelake.index.vector.vectors import Element, Matrix, Metric, VectorType, distances
+
+_K = 10
+_QUERIES = 128
+# A search probes at least so many partitions if it does not say how many.
+_PROBES = 20
+LEAST_SAMPLE = 20 * _K
+"""Fewer vectors give no estimate."""
+
+
+def estimated_recall(model: TrainedModel, vectors: Matrix) -> float | None:
+    """Return the share of the nearest vectors of a sample that its codes and partitions find.
+
+    Queries are vectors of the sample, as `TrainedModel.indexed` returns them. None if the sample
+    is too small, or for hamming distances.
+    """
+    partitions = model.partitions
+    if len(vectors) < LEAST_SAMPLE:
+        return None
+    if partitions.metric is Metric.HAMMING:
+        return None
+    queries = vectors[:: max(1, len(vectors) // _QUERIES)][:_QUERIES]
+    metric = Metric.DOT if partitions.metric is Metric.DOT else Metric.L2
+    numbers = model.assigned(vectors)
+    coded = _coded_distances(model, queries, vectors, numbers)
+    near = partitions.by_distance(queries)[:, :_PROBES]
+    is_probed = np.zeros((len(queries), len(partitions)), dtype=np.bool_)
+    np.put_along_axis(is_probed, near, True, axis=1)
+    coded = np.where(is_probed[:, numbers], coded, np.float32(np.inf))
+    exact = _first(distances(metric, queries, vectors))
+    hits = [len(np.intersect1d(a, b)) for a, b in zip(_first(coded), exact, strict=True)]
+    return sum(hits) / (_K * len(queries))
+
+
+def _coded_distances(
+    model: TrainedModel, queries: Matrix, vectors: Matrix, numbers: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float32]:
+    """Return the distances of queries to the codes of vectors of these partitions."""
+    codes = model.codes
+    asked, centers = codes.turned(queries), codes.turned(model.partitions.centers)
+    result = np.empty((len(queries), len(vectors)), dtype=np.float32)
+    for number in np.unique(numbers).tolist():
+        rows = np.flatnonzero(numbers == number)
+        coded = codes.stored(model.encoded(vectors[rows], numbers[rows]))
+        result[:, rows] = codes.distances(asked, codes.loaded(coded, len(rows)), centers[number])
+    return result
+
+
+def _first(values: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+    return np.argpartition(values, _K, axis=1)[:, :_K]
+
 
 _INDEXED = (Element.FLOAT16, Element.FLOAT32, Element.FLOAT64, Element.UINT8)
 _MAX_VERSION = 2
 
 
-class VectorIndex:
+class VectorIndex(IndexKind):
     """A vector index of one type; which type a segment has is read from its files."""
 
     details_type = "vectorindexdetails"
     max_version = _MAX_VERSION
-    order = Order.ROW
+    is_ranked = is_trained = has_stages = has_early_layouts = True
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def accepts(self, dtype: pa.DataType) -> bool:
         """Whether a type has vectors that can be indexed."""
-        found = VectorType.of(dtype)
-        return found is not None and found.element in _INDEXED
+        dtype_of = VectorType.of(dtype)
+        return dtype_of is not None and dtype_of.element in _INDEXED
 
     def reads(self, folder: SegmentFolder) -> bool:
         """Whether the files have a layout that is read."""
-        return folder.fits(CENTERS_FILE, lambda _: True)
+        return folder.fits(CENTERS_FILE, lambda name: folder.open(name).num_rows >= 0)
 
-    def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
-        """Return whether a segment stores addresses or stable row ids."""
-        return IdKind.STABLE_ID if has_stable_row_ids else IdKind.ADDRESS
+    def wrote(self, names: Collection[str], dtype: pa.DataType) -> bool:
+        """Whether there are centers of partitions."""
+        return CENTERS_FILE in names
+
+    def is_untrained(self, entry: IndexMetadata) -> bool:
+        """Whether an index has no files yet: it was created without rows, or without training.
+
+        Releases that do not record the files of a segment do not record its parameters either.
+        """
+        if entry.details is None or entry.files or entry.fragments():
+            return False
+        return read_settings(entry.details) is not None
 
     def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
         """Train on a sample of the rows, and write a segment."""
@@ -69,31 +125,38 @@ class VectorIndex:
         count = len(model.partitions)
         with grouped_rows(count) as groups:
             with rows.stages.stage("shuffle", rows.num_rows) as advance:
-                _encode(_counted(rows.batches, advance), model, groups)
+                _encode(_count(rows.batches, advance), model, groups)
             with rows.stages.stage("merge_partitions", count, "partitions") as advance:
                 parts = _each(map(groups.partition, range(count)), advance)
                 return write_segment(model, settings, parts, folder)
 
-    def trained(self, rows: BuildInput) -> Parameters:
+    def train(self, rows: BuildInput) -> Parameters:
         """Train on a sample of rows; builds with the parameters returned have the same model."""
         model, _ = model_of(rows, self.name)
-        found = {**rows.parameters, "ivf_centroids": model.partitions.centers}
-        found["num_partitions"] = len(model.partitions)
+        parameters = {**rows.parameters, "ivf_centroids": model.partitions.centers}
+        parameters["num_partitions"] = len(model.partitions)
         if isinstance(model.codes, ProductCodes):
-            found["pq_codebook"] = model.codes.codebook
+            parameters["pq_codebook"] = model.codes.codebook
         elif isinstance(model.codes, ScalarCodes):
-            found["sq_bounds"] = (model.codes.lower, model.codes.upper)
-        return found
+            parameters["sq_bounds"] = (model.codes.lower, model.codes.upper)
+        return parameters
+
+    def untrained(self, rows: BuildInput) -> BuiltSegment:
+        """Return a segment without files, which is trained when it is refreshed."""
+        settings = BuildSettings.of(rows.parameters, self.name, _vector_type(rows.dtype))
+        return segment_with(settings, ())
 
     def open(self, facts: SegmentFacts) -> VectorSegment:
         """Open a segment."""
         return VectorSegment(facts)
 
-    def has_one_model(self, segments: Sequence[SegmentFacts]) -> bool:
+    def can_merge(self, segments: Sequence[SegmentFacts]) -> bool:
         """Whether segments can be merged: they were trained alike, and from rows.
 
         Bounds of SQ codes may differ, since codes between some bounds can be translated to others.
         """
+        if not all(facts.is_trained for facts in segments):
+            return False
         return _common_codes([VectorSegment(facts).model for facts in segments]) is not None
 
     def estimated_recall(self, segment: SegmentFacts, values: pa.Array) -> float | None:
@@ -101,12 +164,7 @@ class VectorIndex:
         model = _model(VectorSegment(segment))
         return estimated_recall(model, model.indexed(values).matrix)
 
-    def merge(
-        self,
-        segments: Sequence[tuple[SegmentFacts, RowIds | None]],
-        rows: BuildInput,
-        folder: SegmentFolder,
-    ) -> BuiltSegment:
+    def merge(self, segments: Segments, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
         """Merge segments of one model, and new rows encoded by it, into one."""
         opened = [(VectorSegment(facts), ids) for facts, ids in segments]
         codes = _common_codes([segment.model for segment, _ in opened])
@@ -119,13 +177,13 @@ class VectorIndex:
         model, settings = replace(_model(first), codes=codes), _settings(first)
         with grouped_rows(len(model.partitions)) as groups:
             _encode(rows.batches, model, groups)
-            parts = (_merged(opened, codes, groups, n) for n in range(len(model.partitions)))
+            parts = (_merge(opened, codes, groups, n) for n in range(len(model.partitions)))
             return write_segment(model, settings, parts, folder)
 
     def remap(self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder) -> BuiltSegment:
         """Write a segment with other row ids."""
         segment = VectorSegment(facts)
-        return write_segment(_model(segment), _settings(segment), _mapped(segment, row_map), folder)
+        return write_segment(_model(segment), _settings(segment), _map(segment, row_map), folder)
 
 
 def model_of(rows: BuildInput, name: str) -> tuple[TrainedModel, BuildSettings]:
@@ -135,7 +193,7 @@ def model_of(rows: BuildInput, name: str) -> tuple[TrainedModel, BuildSettings]:
     return train(rows.batches, rows.num_rows, settings, dtype, rows.stages), settings
 
 
-def _counted(batches: Iterable[pa.RecordBatch], advance: Advance) -> Iterator[pa.RecordBatch]:
+def _count(batches: Iterable[pa.RecordBatch], advance: Advance) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield batch
         advance(batch.num_rows)
@@ -179,7 +237,7 @@ def _common_codes(models: Sequence[SegmentModel]) -> Codes | None:
     return codes[0] if is_same else None
 
 
-def _merged(
+def _merge(
     opened: Sequence[tuple[VectorSegment, RowIds | None]],
     common: Codes,
     groups: GroupedRows,
@@ -194,8 +252,8 @@ def _merged(
         if wanted is None:
             parts.append((partition.ids, codes))
             continue
-        kept = wanted.tester()(partition.ids)
-        parts.append((partition.ids[kept], codes[kept]))
+        is_kept = wanted.tester()(partition.ids)
+        parts.append((partition.ids[is_kept], codes[is_kept]))
     new = groups.partition(number)
     if new is not None:
         parts.append(new)
@@ -205,18 +263,18 @@ def _merged(
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
 
-def _mapped(segment: VectorSegment, row_map: RowMap) -> Iterator[PartitionCodes | None]:
+def _map(segment: VectorSegment, row_map: RowMap) -> Iterator[PartitionCodes | None]:
     for _, partition in segment.files.read_partitions():
         ids = row_map(partition.ids)
-        kept = ids != np.uint64(DROPPED)
+        is_kept = ids != np.uint64(DROPPED)
         codes = segment.model.codes.rows(partition.loaded)
-        yield (ids[kept], codes[kept]) if kept.any() else None
+        yield (ids[is_kept], codes[is_kept]) if is_kept.any() else None
 
 
 def _model(segment: VectorSegment) -> TrainedModel:
-    found = segment.model
+    stored = segment.model
     return TrainedModel(
-        type=found.type, dtype=segment.dtype, partitions=found.partitions, codes=found.codes
+        type=stored.type, dtype=segment.dtype, partitions=stored.partitions, codes=stored.codes
     )
 
 
@@ -225,10 +283,10 @@ def _settings(segment: VectorSegment) -> BuildSettings:
 
 
 def _vector_type(dtype: pa.DataType) -> VectorType:
-    found = VectorType.of(dtype)
-    if found is None:
+    vector_type = VectorType.of(dtype)
+    if vector_type is None:
         raise UnsupportedError(f"values of type {dtype} are not vectors")
-    return found
+    return vector_type
 
 
 VECTOR = VectorIndex("VECTOR")

@@ -1,11 +1,10 @@
-"""Search of vector index segments."""
+"""Segments of vector indices: their files, and searches of them."""
 
 from __future__ import annotations
 
 import itertools
-import os
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,19 +12,280 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancelake.errors import CorruptTableError
-from lancelake.expr.condition import Leaf
-from lancelake.index.answer import Answer
-from lancelake.index.kind import ROW_ID, Parameters, SegmentFacts
-from lancelake.index.row_ids import BoolArray, U64Array
-from lancelake.index.vector.faiss_library import one_thread, use_one_thread
-from lancelake.index.vector.files import CENTERS_FILE, SegmentFiles, SegmentModel
-from lancelake.index.vector.metric import Distances, Matrix, Metric, normalized
-from lancelake.index.vector.product_codes import ProductCodes
-from lancelake.index.vector.rotated_codes import RotatedCodes
-from lancelake.index.vector.top_rows import NearestRows
-from lancelake.index.vector.vectors import VectorType
-from lancelake.storage.io_account import current_account
+from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
+from lancelake.errors import CorruptTableError, InvalidRequestError, UnsupportedError
+from lancelake.format.frozen import parse
+from lancelake.index import cache
+from lancelake.index.kind import ROW_ID, OpenSegment, Parameters, SegmentFacts
+from lancelake.index.row_sets import BoolArray, U64Array, has_repeats
+from lancelake.index.vector.codes import CodeMatrix, Codes, FlatCodes, ProductCodes, ScalarCodes
+from lancelake.index.vector.rotated_codes import RotatedCodes, rotated_codes
+from lancelake.index.vector.settings import read_settings
+from lancelake.index.vector.vectors import (
+    Distances,
+    Matrix,
+    Metric,
+    NearestRows,
+    PartitionRows,
+    Partitions,
+    VectorType,
+    decode_centers,
+    decode_rows,
+    decode_tensor,
+    metric_named,
+    normalized,
+    one_thread,
+)
+from lancelake.proto import index_pb2
+from lancelake.storage.instrumented import current_account
+from lancelake.threads import Pool, usable_cores
+
+CENTERS_FILE = "index.idx"
+ROWS_FILE = "auxiliary.idx"
+INDEX_KEY = "lance:index"
+IVF_KEY = "lance:ivf"
+FLAT_KEY = "lance:flat"
+GRAPH_KEY = "lance:hnsw"
+METRIC_KEY = "distance_type"
+CODES_KEY = "storage_metadata"
+
+_BITS = (4, 8)
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SegmentModel:
+    """What a segment was trained to: partitions and codes; and where its rows are."""
+
+    type: str
+    partitions: Partitions
+    codes: Codes
+    rows: PartitionRows
+    turned_centers: Matrix
+    """Centers of the partitions in the coordinates of the codes."""
+    graphs: tuple[dict[str, Any], ...]
+    """Settings of the graphs of partitions that have rows; none without graphs."""
+
+    @property
+    def metric(self) -> Metric:
+        """Metric of the index."""
+        return self.partitions.metric
+
+    @property
+    def size_bytes(self) -> int:
+        """Estimate of the memory of the model."""
+        book = self.codes.codebook.nbytes if isinstance(self.codes, ProductCodes) else 0
+        return int(self.partitions.centers.nbytes) + book + 64 * len(self.partitions)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """Rows of a partition: their ids, and their codes in the layout of distances."""
+
+    ids: U64Array
+    loaded: CodeMatrix
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of the rows."""
+        return int(self.ids.nbytes + self.loaded.nbytes)
+
+
+# Numbers and nesting beyond what Python reads.
+_BEYOND = (ArithmeticError, RecursionError)
+
+
+class SegmentFiles:
+    """Reads a segment; the model and partitions are cached."""
+
+    def __init__(self, folder: SegmentFolder, dtype: VectorType) -> None:
+        self._folder = folder
+        self._dtype = dtype
+        self._uri = cache.of(folder.place)
+
+    @property
+    def model(self) -> SegmentModel:
+        """The partitions and codes."""
+        return cache.kept(self._uri, "model", self._checked_model, lambda model: model.size_bytes)
+
+    def partition(self, number: int) -> Partition:
+        """Return the rows of a partition."""
+
+        def read() -> Partition:
+            cache.count_loaded(1)
+            return self.read_partition(number)
+
+        return cache.kept(self._uri, ("partition", number), read, lambda value: value.size_bytes)
+
+    def read_partitions(self) -> Iterator[tuple[int, Partition]]:
+        """Read all partitions, one after the other, without keeping them."""
+        for number in range(len(self.model.partitions)):
+            yield number, self.read_partition(number)
+
+    def has_repeats(self) -> bool:
+        """Whether a row id is there twice."""
+
+        def repeats() -> bool:
+            parts = range(len(self.model.partitions))
+            rows = (self.partition_rows(number, with_codes=False) for number in parts)
+            return has_repeats([table.column(0).to_numpy() for table in rows])
+
+        return cache.kept(self._uri, "repeats", repeats, lambda _: 0)
+
+    def read_partition(self, number: int) -> Partition:
+        """Read the rows of a partition, without keeping them."""
+        model = self.model
+        count = model.rows.counts[number]
+        table = self.partition_rows(number, with_codes=True)
+        if len(table) != count:
+            raise CorruptTableError(f"partition {number} has {len(table)} rows of {count}")
+        ids = np.ascontiguousarray(table.column(0).to_numpy())
+        try:
+            values = [_values(column) for column in table.columns[1:]]
+            return Partition(ids, model.codes.loaded(values, count))
+        except ValueError as error:
+            problem = f"codes of partition {number} have an invalid size: {error}"
+            raise CorruptTableError(problem, path=ROWS_FILE) from error
+
+    def partition_rows(self, number: int, *, with_codes: bool) -> pa.Table:
+        """Read the row ids of a partition as they are stored, with the codes if asked for."""
+        model = self.model
+        start, count = model.rows.starts[number], model.rows.counts[number]
+        names = [field.name for field in model.codes.fields()] if with_codes else []
+        return self._rows_reader().read(start, start + count, columns=[ROW_ID, *names])
+
+    def _rows_reader(self) -> IndexFileReader:
+        reader: IndexFileReader = cache.kept(
+            self._uri, "rows reader", lambda: self._folder.open(ROWS_FILE), lambda _: 1 << 12
+        )
+        return reader
+
+    def _checked_model(self) -> SegmentModel:
+        try:
+            return self._read_model()
+        except (LookupError, TypeError, ValueError, AttributeError, *_BEYOND) as error:
+            if isinstance(error, CorruptTableError | UnsupportedError):
+                raise
+            problem = f"the settings of a vector index cannot be read: {error}"
+            raise CorruptTableError(problem, path=f"{self._folder.place.path}") from error
+
+    def _read_model(self) -> SegmentModel:
+        centers, rows = self._folder.open(CENTERS_FILE), self._rows_reader()
+        rows.require(ROW_ID)
+        described = _json(centers.metadata.get(INDEX_KEY), "the type of the index")
+        metric = metric_named(str(described.get(METRIC_KEY)))
+        partitions, _ = decode_centers(_buffer(centers, IVF_KEY), metric)
+        if partitions.dimension != self._dtype.dimension:
+            raise CorruptTableError(
+                f"centers of partitions have {partitions.dimension} values, vectors have "
+                f"{self._dtype.dimension}"
+            )
+        places = decode_rows(_buffer(rows, IVF_KEY), rows.num_rows)
+        if len(places.counts) != len(partitions):
+            raise CorruptTableError(
+                f"{len(partitions)} partitions have centers, {len(places.counts)} have rows"
+            )
+        graphs = json.loads(centers.metadata.get(GRAPH_KEY) or "[]")
+        codes = self._codes(str(described.get("type")), metric, rows)
+        return SegmentModel(
+            type=str(described.get("type")),
+            partitions=partitions,
+            codes=codes,
+            rows=places,
+            turned_centers=codes.turned(partitions.centers),
+            # Official releases write no settings for a partition without rows.
+            graphs=tuple(json.loads(text) for text in graphs if text),
+        )
+
+    def _codes(self, kind: str, metric: Metric, rows: IndexFileReader) -> Codes:
+        listed = json.loads(rows.metadata.get(CODES_KEY) or "[]")
+        settings = _json(listed[0] if listed else None, "the settings of its codes")
+        match kind.rsplit("_", 1)[-1]:
+            case "FLAT":
+                return FlatCodes(
+                    dimension=self._dtype.dimension, element=self._dtype.element, metric=metric
+                )
+            case "SQ":
+                return self._scalar_codes(metric, settings)
+            case "PQ":
+                return self._product_codes(metric, settings, rows)
+            case "RQ":
+                return self._rotated_codes(metric, settings, rows)
+            case other:
+                raise UnsupportedError(f"vector indices with {other} codes are not supported")
+
+    def _rotated_codes(
+        self, metric: Metric, settings: dict[str, Any], rows: IndexFileReader
+    ) -> Codes:
+        place = settings.get("rotate_mat_position")
+        matrix = None if place is None else _tensor(rows.buffer_at(int(place)), "rotation")
+        return rotated_codes(metric, self._dtype.dimension, settings, matrix)
+
+    def _scalar_codes(self, metric: Metric, settings: dict[str, Any]) -> ScalarCodes:
+        bounds = settings["bounds"]
+        if settings["dim"] != self._dtype.dimension:
+            problem = f"codes of {settings['dim']} values, vectors have {self._dtype.dimension}"
+            raise CorruptTableError(problem, path=ROWS_FILE)
+        lower, upper = float(bounds["start"]), float(bounds["end"])
+        # Distances are squares of differences in single precision.
+        if not (abs(lower) <= _LARGEST and abs(upper) <= _LARGEST):
+            raise CorruptTableError(
+                f"codes have the invalid bounds {lower} and {upper}", path=ROWS_FILE
+            )
+        return ScalarCodes(dimension=self._dtype.dimension, metric=metric, lower=lower, upper=upper)
+
+    def _product_codes(
+        self, metric: Metric, settings: dict[str, Any], rows: IndexFileReader
+    ) -> ProductCodes:
+        # Early releases have codes of one byte only, and do not record it.
+        bits, parts = int(settings.get("nbits", 8)), int(settings["num_sub_vectors"])
+        if bits not in _BITS:
+            raise UnsupportedError(f"PQ codes of {bits} bits are not supported")
+        # Early releases have the codebook among the settings.
+        inline = settings.get("codebook_tensor")
+        data = bytes(inline) if inline else rows.buffer_at(int(settings["codebook_position"]))
+        book = _tensor(data, "codebook")
+        if book.size != (1 << bits) * self._dtype.dimension:
+            raise CorruptTableError("the codebook of a vector index has another size")
+        return ProductCodes(
+            metric=metric,
+            element=self._dtype.element,
+            bits=bits,
+            codebook=book.reshape(parts, 1 << bits, -1),
+            is_transposed=bool(settings.get("transposed")),
+        )
+
+
+def _tensor(data: bytes, what: str) -> Matrix:
+    message = index_pb2.Tensor()
+    parse(message, data, what=f"{what} of a vector index")
+    return decode_tensor(message, what=f"values of a {what}")
+
+
+def _values(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    array = column.combine_chunks()
+    if pa.types.is_fixed_size_list(array.type):
+        array = array.flatten()
+    values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return np.ascontiguousarray(values)
+
+
+def _buffer(reader: IndexFileReader, key: str) -> bytes:
+    buffer = reader.buffer(key)
+    if buffer is None:
+        raise CorruptTableError(f"a file of a vector index has no buffer {key}")
+    return buffer
+
+
+def _json(text: str | None, what: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text or "")
+    except (ValueError, RecursionError) as error:
+        raise CorruptTableError(f"a vector index does not record {what}") from error
+    if not isinstance(document, dict):
+        raise CorruptTableError(f"a vector index does not record {what}")
+    return document
+
 
 _FILE_VERSION = "V3"
 # From so many pairs of query and partition on, partitions are searched by several threads.
@@ -47,7 +307,7 @@ class Probes:
     most: int
 
 
-class VectorSegment:
+class VectorSegment(OpenSegment):
     """A vector index that can be searched; its files are opened by the first search."""
 
     def __init__(self, facts: SegmentFacts) -> None:
@@ -57,6 +317,9 @@ class VectorSegment:
         self._folder = facts.folder
         self.dtype = dtype
         self.files = SegmentFiles(facts.folder, dtype)
+        self._requested: Parameters | None = None
+        if not facts.is_trained and facts.details is not None:
+            self._requested = read_settings(facts.details)
 
     @property
     def uuid(self) -> str:
@@ -66,14 +329,21 @@ class VectorSegment:
     @property
     def model(self) -> SegmentModel:
         """The partitions and codes."""
+        if self._requested is not None:
+            raise InvalidRequestError(
+                "the index was created without training on rows",
+                action="Run optimize_indices, which trains it when the column has rows.",
+            )
         return self.files.model
 
     def represented(self, number: int, mask: BoolArray | None) -> Matrix:
         """Return the vectors that the codes of a partition stand for, or of some of its rows."""
         model, loaded = self.model, self.files.partition(number).loaded
         codes = model.codes.rows(loaded if mask is None else loaded[mask])
-        found = model.codes.decode(codes)
-        return found + model.partitions.centers[number] if model.codes.encodes_residuals else found
+        decoded = model.codes.decode(codes)
+        return (
+            decoded + model.partitions.centers[number] if model.codes.encodes_residuals else decoded
+        )
 
     def search(
         self,
@@ -110,7 +380,7 @@ class VectorSegment:
         self, pairs: Sequence[PartitionQueries], queries: Matrix, nearest: NearestRows, gate: Gate
     ) -> None:
         few: dict[int, list[tuple[U64Array, Distances]]] = {}
-        for place, ids, distances in self._scored(pairs, queries, nearest, gate):
+        for place, ids, distances in self._score(pairs, queries, nearest, gate):
             if len(ids) > nearest.k:
                 nearest.add(place, ids, distances)
             else:
@@ -124,7 +394,7 @@ class VectorSegment:
     ) -> U64Array:
         """Return all wanted rows of the partitions near a query, at least `k` if there are."""
         order = self.model.partitions.by_distance(self.prepared(queries))
-        found: list[U64Array] = []
+        parts: list[U64Array] = []
         count = 0
         for row in order:
             for place, number in enumerate(row[: probes.most].tolist()):
@@ -133,9 +403,9 @@ class VectorSegment:
                 _count_searched(1)
                 ids = self.files.partition(number).ids
                 mask = gate(number, ids)
-                found.append(ids if mask is None else ids[mask])
-                count += len(found[-1])
-        return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.uint64)
+                parts.append(ids if mask is None else ids[mask])
+                count += len(parts[-1])
+        return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.uint64)
 
     def prepared(self, queries: npt.NDArray[np.float32]) -> Matrix:
         """Return queries as the codes expect them."""
@@ -144,17 +414,21 @@ class VectorSegment:
             wanted = wanted.astype(np.float32, copy=False)
         return normalized(wanted) if self.model.metric is Metric.COSINE else wanted
 
-    def answer(self, leaf: Leaf) -> Answer | None:
-        """Return None: conditions are not about nearness."""
-        return None
-
     def entries(self) -> Iterator[pa.RecordBatch]:
         """Read all rows of all partitions."""
+        if self._requested is not None:
+            return
         for _, partition in self.files.read_partitions():
             yield pa.RecordBatch.from_arrays([pa.array(partition.ids)], names=[ROW_ID])
 
+    def has_rows_twice(self) -> bool:
+        """Whether a row has two vectors, in a column of which rows have one."""
+        return not self.dtype.is_multi and self.files.has_repeats()
+
     def statistics(self) -> Mapping[str, Any]:
         """Return the partitions and the settings of the codes."""
+        if self._requested is not None:
+            return {}
         model = self.model
         metric = model.metric.value
         is_normalized = isinstance(model.codes, ProductCodes) and model.metric is Metric.COSINE
@@ -183,21 +457,29 @@ class VectorSegment:
 
     def parameters(self) -> Parameters:
         """Return the parameters of a build like this one."""
+        if self._requested is not None:
+            return self._requested
         model = self.model
-        found: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "index_type": model.type,
             "metric_type": model.metric.value,
             "num_partitions": len(model.partitions),
         }
         if isinstance(model.codes, ProductCodes):
-            found["num_sub_vectors"], found["num_bits"] = model.codes.parts, model.codes.bits
-            found["skip_transpose"] = not model.codes.is_transposed
+            parameters["num_sub_vectors"], parameters["num_bits"] = (
+                model.codes.parts,
+                model.codes.bits,
+            )
+            parameters["skip_transpose"] = not model.codes.is_transposed
         elif isinstance(model.codes, RotatedCodes):
-            found["num_bits"] = model.codes.bits
+            parameters["num_bits"] = model.codes.bits
         if model.graphs and "params" in model.graphs[0]:
             settings = model.graphs[0]["params"]
-            found["m"], found["ef_construction"] = settings["m"], settings["ef_construction"]
-        return found
+            parameters["m"], parameters["ef_construction"] = (
+                settings["m"],
+                settings["ef_construction"],
+            )
+        return parameters
 
     def prewarm(self) -> None:
         """Read all partitions, as many as are kept."""
@@ -211,8 +493,8 @@ class VectorSegment:
         active = np.arange(len(order))
         start, stop = 0, min(probes.first, order.shape[1])
         while len(active) and start < stop:
-            chosen = order[active, start:stop]
-            flat, owners = chosen.reshape(-1), np.repeat(active, stop - start)
+            numbers_of = order[active, start:stop]
+            flat, owners = numbers_of.reshape(-1), np.repeat(active, stop - start)
             by_partition = np.argsort(flat, kind="stable")
             numbers, starts = np.unique(flat[by_partition], return_index=True)
             groups = np.split(owners[by_partition], starts[1:])
@@ -221,7 +503,7 @@ class VectorSegment:
             active = active[[nearest.count(i) < nearest.k for i in active.tolist()]]
             start, stop = stop, min(2 * stop, probes.most, order.shape[1])
 
-    def _scored(
+    def _score(
         self, pairs: Sequence[PartitionQueries], queries: Matrix, nearest: NearestRows, gate: Gate
     ) -> Iterator[_Scored]:
         """Yield the distances of the rows of partitions, computed at once for many queries."""
@@ -231,10 +513,10 @@ class VectorSegment:
 
         if sum(len(places) for _, places in pairs) < _MANY_SCORES:
             with one_thread():
-                found = [score(pair) for pair in pairs]
-            yield from itertools.chain.from_iterable(found)
+                scored = [score(pair) for pair in pairs]
+            yield from itertools.chain.from_iterable(scored)
             return
-        with ThreadPoolExecutor(os.cpu_count() or 1, initializer=use_one_thread) as pool:
+        with Pool(usable_cores(), within=one_thread) as pool:
             yield from itertools.chain.from_iterable(pool.map(score, pairs))
 
     def _partition(
@@ -253,11 +535,11 @@ class VectorSegment:
             ids, loaded = ids[mask], loaded[mask]
         if not len(ids):
             return
-        chosen, center = queries[places], self.model.turned_centers[number]
+        asked, center = queries[places], self.model.turned_centers[number]
         k = min(nearest.k, len(ids))
-        top = codes.top(chosen, loaded, k, center) if nearest.is_unbounded else None
+        top = codes.top(asked, loaded, k, center) if nearest.is_unbounded else None
         if top is None:
-            every = codes.distances(chosen, loaded, center)
+            every = codes.distances(asked, loaded, center)
             for place, row in zip(places.tolist(), every, strict=True):
                 yield place, ids, row
             return

@@ -1,4 +1,4 @@
-"""Parameters of a vector index build."""
+"""How vector indices are built: parameters, and the details of entries that record them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lancelake.errors import InvalidRequestError
-from lancelake.index.kind import Parameters
-from lancelake.index.scalar.parameters import ensure_known
-from lancelake.index.vector.accelerator import accelerator_named
-from lancelake.index.vector.clustering import ROUNDS
-from lancelake.index.vector.metric import Metric, metric_named
-from lancelake.index.vector.rotation import arbitrary_signs
-from lancelake.index.vector.vectors import VectorType
+from lancelake.format.index_meta import IndexDetails, IndexFile, describe
+from lancelake.index.kind import BuiltSegment, Parameters, ensure_known
+from lancelake.index.vector.clustering import ROUNDS, accelerator_named
+from lancelake.index.vector.rotated_codes import arbitrary_signs
+from lancelake.index.vector.vectors import Metric, VectorType, metric_named
+from lancelake.proto import index_pb2
 
 TYPES = (
     "IVF_FLAT",
@@ -214,12 +213,83 @@ def _rotation_model(text: object, dtype: VectorType) -> Mapping[str, Any] | None
     if text is None:
         return None
     try:
-        found = json.loads(str(text))
-        size, bits = int(found["code_dim"]), int(found["num_bits"])
-        signs = bytes(found["fast_rotation_signs"])
+        model = json.loads(str(text))
+        size, bits = int(model["code_dim"]), int(model["num_bits"])
+        signs = bytes(model["fast_rotation_signs"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InvalidRequestError(f"rabitq_model is not a model of RQ codes: {error}") from error
     if size != dtype.dimension or len(signs) != len(arbitrary_signs(size)):
         problem = f"rabitq_model is for vectors of {size} values, not {dtype.dimension}"
         raise InvalidRequestError(problem)
-    return {**found, "num_bits": bits}
+    return {**model, "num_bits": bits}
+
+
+_TYPE_URL = "/lance.index.pb.VectorIndexDetails"
+_INDEX_VERSION = 1
+# Releases that do not read RQ codes accept version 1 at most.
+_ROTATED_VERSION = 2
+_METRICS = {
+    Metric.L2: index_pb2.L2,
+    Metric.COSINE: index_pb2.Cosine,
+    Metric.DOT: index_pb2.Dot,
+    Metric.HAMMING: index_pb2.Hamming,
+}
+# Parameters that releases record as texts.
+_HINTS = {"sample_rate": "lance.ivf.sample_rate", "max_iters": "lance.ivf.max_iters"}
+
+
+def segment_with(settings: BuildSettings, files: tuple[IndexFile, ...]) -> BuiltSegment:
+    """Return a segment with these files; without any it is not trained yet."""
+    details = IndexDetails(type_url=_TYPE_URL, value=_encode(settings))
+    version = _ROTATED_VERSION if settings.code == "RQ" else _INDEX_VERSION
+    return BuiltSegment(details=details, index_version=version, files=files)
+
+
+def read_settings(details: IndexDetails) -> Parameters | None:
+    """Return the parameters of a build that an entry records; None if it does not state a type."""
+    kind, shown = describe(details)
+    if kind not in TYPES:
+        return None
+    parameters: dict[str, Any] = {
+        "index_type": kind,
+        "metric_type": str(shown["metric_type"]).lower(),
+    }
+    if "target_partition_size" in shown:
+        parameters["target_partition_size"] = shown["target_partition_size"]
+    compression = shown.get("compression", {})
+    parameters |= {
+        key: compression[key] for key in ("num_sub_vectors", "num_bits") if key in compression
+    }
+    if "hnsw" in shown:
+        parameters["m"] = shown["hnsw"]["max_connections"]
+        parameters["ef_construction"] = shown["hnsw"]["construction_ef"]
+        parameters["max_level"] = shown["hnsw"]["max_level"]
+    hints = shown.get("runtime_hints", {})
+    for name, key in _HINTS.items():
+        if str(hints.get(key, "")).isdecimal():
+            parameters[name] = int(hints[key])
+    return {name: value for name, value in parameters.items() if value}
+
+
+def _encode(settings: BuildSettings) -> bytes:
+    message = index_pb2.VectorIndexDetails(metric_type=_METRICS[settings.metric])
+    if settings.has_graph:
+        message.hnsw_index_config.max_connections = settings.neighbours
+        message.hnsw_index_config.construction_ef = settings.construction_ef
+        message.hnsw_index_config.max_level = settings.max_level
+    match settings.code:
+        case "PQ":
+            message.pq.num_bits = settings.bits
+            message.pq.num_sub_vectors = settings.parts
+        case "RQ":
+            message.rq.num_bits = settings.bits
+        case "SQ":
+            message.sq.num_bits = 8
+        case _:
+            message.flat.SetInParent()
+    trained = ["ivf", *(code for code in ("pq", "sq") if code == settings.code.lower())]
+    for part in trained:
+        message.runtime_hints[f"lance.{part}.sample_rate"] = str(settings.sample_rate)
+        if part != "sq":
+            message.runtime_hints[f"lance.{part}.max_iters"] = str(settings.max_iters)
+    return message.SerializeToString(deterministic=True)

@@ -20,7 +20,7 @@ from lancelake.expr.condition import (
     TextTest,
 )
 from lancelake.index.kind import IdKind, SegmentFacts
-from lancelake.index.row_ids import EMPTY, RowIds, encode_tree_map
+from lancelake.index.row_sets import EMPTY, RowIds, encode_tree_map
 from lancelake.index.scalar.bitmap import BITMAP
 from lancelake.index.scalar.keyed_sets import FILE
 from tests.support.index_segments import built, new_folder, truths

@@ -15,17 +15,16 @@ from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.errors import CorruptTableError, InternalError, InvalidRequestError
 from lancelake.expr.condition import Column, Comparison, IsNull, Membership, Operator
 from lancelake.index import cache
-from lancelake.index.key_range import Cut, KeyRange
 from lancelake.index.kind import (
     ROW_ID,
     VALUE,
     BuildInput,
     IdKind,
-    PagedSegment,
-    RangeSegment,
     SegmentFacts,
+    SortedSegment,
 )
-from lancelake.index.scalar.btree import files
+from lancelake.index.order import Cut, KeyRange
+from lancelake.index.scalar.btree import build
 from lancelake.index.scalar.btree.kind import BTREE
 from tests.support.index_segments import built, facts_of, new_folder, truths
 
@@ -64,7 +63,7 @@ def test_pages_and_their_bounds_are_written(tmp_path: Path) -> None:
 
 def test_a_range_in_the_middle_is_answered_at_once(tmp_path: Path) -> None:
     segment = BTREE.open(small(tmp_path))
-    assert isinstance(segment, RangeSegment)
+    assert isinstance(segment, SortedSegment)
     answer = segment.answer_range(KeyRange(lower=Cut(2, False), upper=Cut(4, True)))
     wanted = [None if v is None else 2 <= v <= 4 for v in VALUES]
     assert truths(answer, IDS) == wanted
@@ -188,7 +187,7 @@ def test_pages_near_each_other_are_read_together(
 def test_pages_that_were_read_together_do_not_keep_others_in_memory(tmp_path: Path) -> None:
     facts = built(BTREE, pa.array(range(300)), range(300), tmp_path, parameters=SMALL)
     BTREE.open(facts).answer(Membership(column=COLUMN, values=pa.array(range(0, 200, 4))))
-    kept = cache.find_all(facts.folder.uri, [(files.VALUES, page) for page in range(5)])
+    kept = cache.find_all(cache.of(facts.folder.place), [(build.VALUES, page) for page in range(5)])
     sizes = [keys.buffers()[1].size if isinstance(keys, pa.Array) else None for keys in kept]
     assert sizes == [16, None, 16, None, 16]
 
@@ -287,7 +286,7 @@ def test_a_file_that_is_cut_off_is_named(name: str, tmp_path: Path) -> None:
 
 def test_pages_that_are_missing_are_noticed(tmp_path: Path) -> None:
     facts = small(tmp_path)
-    schema = files.page_schema(pa.int64())
+    schema = build.page_schema(pa.int64())
     writer = facts.folder.create("page_data.lance", schema)
     writer.write(
         pa.RecordBatch.from_arrays([pa.array([1]), pa.array([1], pa.uint64())], schema=schema)
@@ -310,9 +309,9 @@ def test_damaged_metadata_is_noticed(metadata: dict[str, str], tmp_path: Path) -
     facts = small(tmp_path)
     table = facts.folder.open("page_lookup.lance").read()
     other = new_folder(tmp_path)
-    writer = other.create("page_lookup.lance", files.lookup_schema(pa.int64()))
+    writer = other.create("page_lookup.lance", build.lookup_schema(pa.int64()))
     for rows in table.to_batches():
-        writer.write(rows.cast(files.lookup_schema(pa.int64())))
+        writer.write(rows.cast(build.lookup_schema(pa.int64())))
     writer.finish(metadata)
     broken = SegmentFacts(folder=other, dtype=pa.int64(), details=None, index_version=0)
     with pytest.raises(CorruptTableError, match=r"page_lookup.lance"):
@@ -330,14 +329,13 @@ def test_a_file_of_other_columns_is_noticed(tmp_path: Path) -> None:
 def stale(root: Path, kept: list[int]) -> bool:
     """Return whether bounds are stale once the pages have only some of the rows."""
     facts = small(root)
-    pages = facts.folder.open(files.PAGE_FILE).read().take(kept)
-    writer = facts.folder.create(files.PAGE_FILE, files.page_schema(pa.int64()))
+    pages = facts.folder.open(build.PAGE_FILE).read().take(kept)
+    writer = facts.folder.create(build.PAGE_FILE, build.page_schema(pa.int64()))
     for rows in pages.to_batches():
         writer.write(rows)
     writer.finish()
-    readers.forget_readers([facts.folder.file(files.PAGE_FILE).uri])
+    readers.forget_readers(facts.folder.place.root, [facts.folder.file(build.PAGE_FILE).uri])
     segment = BTREE.open(facts)
-    assert isinstance(segment, PagedSegment)
     return segment.has_stale_bounds()
 
 

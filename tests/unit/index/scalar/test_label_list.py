@@ -10,7 +10,7 @@ import pytest
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.errors import CorruptTableError
 from lancelake.expr.condition import IsNull, ListMatch
-from lancelake.expr.sql_condition import sql_condition
+from lancelake.expr.predicate import sql_condition
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.index.kind import BuildInput, SegmentFacts
 from lancelake.index.scalar.keyed_sets import FILE, NULL_LISTS

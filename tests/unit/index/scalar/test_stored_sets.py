@@ -7,8 +7,8 @@ from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError
 from lancelake.format import deletion
-from lancelake.index.row_ids import RowIds
-from lancelake.index.scalar.stored_sets import KeyedStoredSet, merged, only, stored
+from lancelake.index.row_sets import RowIds
+from lancelake.index.scalar.keyed_sets import KeyedStoredSet, encode_sets, merge_sets, restrict
 
 DENSE = BitMap(range(0, 200_000, 2))
 RUNS = BitMap(range(70_000))
@@ -40,13 +40,13 @@ def decoded(sets: list[KeyedStoredSet]) -> dict[object, dict[int, BitMap]]:
 )
 def test_only_wanted_rows_are_left(wanted: RowIds) -> None:
     expected = {key: dict((ids & wanted).parts) for key, ids in SETS.items() if ids & wanted}
-    assert decoded(list(only(stored(SETS.items()), wanted))) == expected
+    assert decoded(list(restrict(encode_sets(SETS.items()), wanted))) == expected
 
 
 def test_sets_of_a_key_are_joined() -> None:
     one = [(None, RowIds({0: BitMap([1])})), ("b", SETS["sparse"])]
     other = [("a", SETS["dense"]), ("b", SETS["dense"])]
-    found = list(merged([stored(one), stored(other)]))
+    found = list(merge_sets([encode_sets(one), encode_sets(other)]))
     assert [key for key, _ in found] == [None, "a", "b"]
     assert decoded(found)["b"] == dict((SETS["sparse"] | SETS["dense"]).parts)
 
@@ -54,4 +54,4 @@ def test_sets_of_a_key_are_joined() -> None:
 def test_damaged_bitmaps_are_refused() -> None:
     wanted = RowIds({0: BitMap(range(10))})
     with pytest.raises(CorruptTableError, match="row ids of an index file"):
-        list(only([("a", {0: b"no bitmap"})], wanted))
+        list(restrict([("a", {0: b"no bitmap"})], wanted))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from lancelake.errors import CorruptTableError, InvalidRequestError
 from lancelake.expr.condition import Column, Comparison, IsNull, Leaf, Membership, Operator
-from lancelake.index.answer import RowMask
 from lancelake.index.kind import IdKind, SegmentFacts
+from lancelake.index.row_sets import RowMask
 from lancelake.index.scalar.zone_map import FILE, ZONE_MAP
 from tests.support.index_laws import (
     POOLS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import tantivy
 from lancelake.errors import InvalidRequestError, MissingPackageError, UnsupportedError
 from lancelake.index.text.analyzer import Analyzer
 from lancelake.index.text.parameters import TextParameters
-from lancelake.index.text.stop_words import CURRENT_ENGLISH, OLD_ENGLISH
+from lancelake.index.text.stop_words import of_language
 
 TEXTS = [
     "The quick, brown-fox; JUMPS over\tthe lazy dogs!",
@@ -75,6 +76,8 @@ def expected(parameters: TextParameters, text: str) -> list[tuple[str, int]]:
 def test_texts_become_the_terms_of_the_library(choice: dict[str, Any], are_ascii: bool) -> None:
     chosen = [text for text in TEXTS if text.isascii() or not are_ascii]
     parameters = TextParameters.requested(choice)
+    # The library folds as release 4 does.
+    parameters = replace(parameters, has_old_folding=parameters.ascii_folding)
     analyzer = Analyzer(parameters)
     found = analyzer.occurrences(pa.array(["left out", *chosen], pa.string()).slice(1))
     terms = analyzer.terms
@@ -91,21 +94,38 @@ def test_positions_of_a_query_start_with_its_first_term() -> None:
     assert found == [("quick", 0), ("dead", 3)]
 
 
-def test_english_stop_words_are_stored_explicitly() -> None:
-    assert TextParameters.requested({}).custom_stop_words == CURRENT_ENGLISH
+@pytest.mark.parametrize("language", ["English", "German", "Tamil"])
+def test_built_in_stop_words_are_stored_explicitly(language: str) -> None:
+    found = TextParameters.requested({"language": language}).custom_stop_words
+    assert found == of_language(language, is_current=True)
 
 
-def test_an_index_of_an_older_release_has_the_list_of_that_release() -> None:
-    text = '{"base_tokenizer": "simple", "custom_stop_words": null}'
-    old = TextParameters.stored(text, is_current=False, path="p")
-    current = TextParameters.stored(text, is_current=True, path="p")
-    assert (old.custom_stop_words, current.custom_stop_words) == (OLD_ENGLISH, CURRENT_ENGLISH)
+@pytest.mark.parametrize("language", ["English", "German"])
+def test_an_index_has_the_stop_words_of_the_release_that_built_it(language: str) -> None:
+    text = json.dumps({"base_tokenizer": "simple", "language": language})
+    found = [TextParameters.stored(text, is_current=each, path="p") for each in (False, True)]
+    lists = [of_language(language, is_current=each) for each in (False, True)]
+    assert [parameters.custom_stop_words for parameters in found] == lists
+
+
+@pytest.mark.parametrize("is_current", [False, True])
+def test_an_index_folds_as_the_release_that_built_it(is_current: bool) -> None:
+    found = TextParameters.stored("{}", is_current=is_current, path="p")
+    assert Analyzer(found).query_terms("1º ƒé") == (
+        [("1o", 0), ("ƒe", 1)] if is_current else [("1º", 0), ("fe", 1)]
+    )
 
 
 def test_stored_parameters_are_read_back() -> None:
     before = TextParameters.requested({"with_position": True, "custom_stop_words": ["x"]})
     text = json.dumps(before.document())
-    assert TextParameters.stored(text, is_current=False, path="p") == before
+    assert TextParameters.stored(text, is_current=True, path="p") == before
+    assert before.layout_metadata == {"format_version": "1"}
+
+
+def test_an_index_that_is_folded_as_by_an_old_release_is_written_as_such() -> None:
+    found = TextParameters.stored("{}", is_current=False, path="p")
+    assert found.layout_metadata == {}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +139,6 @@ def test_stored_parameters_are_read_back() -> None:
         ({"max_token_length": -1}, "max_token_length"),
         ({"custom_stop_words": "the"}, "custom_stop_words"),
         ({"min_ngram_length": 4}, "n-gram"),
-        ({"language": "Greek"}, "stop words"),
     ],
 )
 def test_wrong_parameters_are_refused(given: dict[str, Any], words: str) -> None:
@@ -136,9 +155,10 @@ def test_a_layout_that_is_not_written_is_refused(given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("tokenizer", ["icu", "icu/split"])
-def test_stop_words_of_all_languages_are_refused(tokenizer: str) -> None:
-    with pytest.raises(UnsupportedError, match="stop words"):
-        TextParameters.requested({"base_tokenizer": tokenizer})
+def test_tokenizers_of_unicode_drop_stop_words_of_all_languages(tokenizer: str) -> None:
+    analyzer = Analyzer(TextParameters.requested({"base_tokenizer": tokenizer, "stem": False}))
+    found = analyzer.query_terms("the der они war cat")
+    assert [term.text for term in found] == ["war", "cat"]
 
 
 def test_stored_operators_of_code_are_refused() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lancelake.index.text.documents import documents, is_document
+from lancelake.index.text.text_columns import documents, is_document
 
 LISTS = [
     pa.list_(pa.string()),

@@ -7,10 +7,9 @@ import pyarrow as pa
 import pytest
 
 from lancelake.errors import CorruptTableError
-from lancelake.index.text import positions, postings, varints
-from lancelake.index.text.bit_packing import BLOCK, pack, unpack, widths
-from lancelake.index.text.positions import SharedCodec
-from lancelake.index.text.postings import FIXED_TAIL, VARINT_TAIL, PostingLists
+from lancelake.index.text import packing, postings
+from lancelake.index.text.packing import BLOCK, pack, unpack, widths
+from lancelake.index.text.postings import FIXED_TAIL, VARINT_TAIL, PostingLists, SharedCodec
 
 LENGTHS = [1, 127, 128, 129, 300, 2, 512]
 
@@ -115,7 +114,7 @@ def test_damaged_posting_lists_are_reported(change: str) -> None:
 
 def test_a_number_that_does_not_end_is_reported() -> None:
     with pytest.raises(CorruptTableError):
-        varints.decode(np.array([0x80], np.uint8), "it")
+        packing.decode(np.array([0x80], np.uint8), "it")
 
 
 @pytest.mark.parametrize("most", [5, 400], ids=["few positions", "many positions"])
@@ -124,10 +123,10 @@ def test_positions_are_read_back(most: int) -> None:
     frequencies = chance.integers(1, most, 20).astype(np.uint32)
     each = [np.sort(chance.choice(5000, n, replace=False)) for n in frequencies]
     flat = np.concatenate(each).astype(np.uint32)
-    encoded = positions.encode(np.array([8, 20]), frequencies, flat)
+    encoded = postings.encode_positions(np.array([8, 20]), frequencies, flat)
     found = [
-        positions.decode(encoded.slice(0, 1), frequencies[:8], "it"),
-        positions.decode(encoded.slice(1, 1), frequencies[8:], "it"),
+        postings.decode_positions(encoded.slice(0, 1), frequencies[:8], "it"),
+        postings.decode_positions(encoded.slice(1, 1), frequencies[8:], "it"),
     ]
     assert np.array_equal(np.concatenate(found), flat)
 
@@ -146,5 +145,5 @@ def test_positions_of_shared_streams_are_read(codec: SharedCodec) -> None:
             bits = int(widths(block)[0])
             stream += bytes([bits]) + pack(block, bits).tobytes()
         stream += b"".join(map(varint, deltas[whole:].tolist()))
-    found = positions.decode_shared(stream, np.array(offsets), frequencies, codec, "it")
+    found = postings.decode_shared(stream, np.array(offsets), frequencies, codec, "it")
     assert np.array_equal(found, np.concatenate(each))

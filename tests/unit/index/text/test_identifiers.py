@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.index.text.identifiers import identifier_words
+from lancelake.index.text.analyzer import identifier_words
 
 
 @pytest.mark.parametrize(
@@ -25,5 +25,5 @@ def test_words_of_identifiers(identifier: str, words: list[str]) -> None:
     assert identifier_words(identifier, at_numbers=True) == words
 
 
-def test_words_go_on_at_numbers_unless_wanted() -> None:
+def test_words_continue_at_numbers_by_default() -> None:
     assert identifier_words("Server2XML_v6Addr", at_numbers=False) == ["Server2XML", "v6Addr"]

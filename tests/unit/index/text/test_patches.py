@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lancelake.errors import CorruptTableError
-from lancelake.index.text.patches import Patches, patch
+from lancelake.index.text.packing import Patches, patch
 
 # Number 2 of the first block has 5 above its 3 bits; those of the second, 300 and 1 above 1 bit.
 DATA = np.frombuffer(bytes([2, 5, 0, 0xAC, 2, 255, 1]), np.uint8)

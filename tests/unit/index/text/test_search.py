@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from lancelake.index.kind import ROW_ID, VALUE
 from lancelake.index.text.analyzer import Analyzer, QueryTerm
-from lancelake.index.text.memory_partition import MemoryPartition, memory_partition
-from lancelake.index.text.parameters import TextParameters
-from lancelake.index.text.search import TermSearch, corpus_of, search
-from lancelake.index.text.similar import SimilarWords
-from lancelake.index.text.top_documents import (
+from lancelake.index.text.bm25 import (
     ScoredList,
     best_documents,
     best_having_all,
     having_all,
     scores_of,
 )
+from lancelake.index.text.build import MemoryPartition, memory_partition
+from lancelake.index.text.parameters import TextParameters
+from lancelake.index.text.search import TermSearch, corpus_of, search
+from lancelake.index.text.terms import SimilarWords
 from tests.support.text_tables import has_phrase, scores_by_definition
 
 PLAIN = TextParameters.requested({"stem": False, "remove_stop_words": False})

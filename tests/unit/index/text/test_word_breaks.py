@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import UnsupportedError
-from lancelake.index.text.word_breaks import words
+from lancelake.index.text.analyzer import words
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lancelake.errors import InvalidRequestError, MissingPackageError, UnsupportedError
-from lancelake.index.vector.accelerator import Accelerator, accelerator_named
+from lancelake.index.vector.clustering import Accelerator, accelerator_named
 
 CHANCE = np.random.default_rng(2)
 

@@ -12,7 +12,8 @@ import pytest
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.errors import CorruptTableError
 from lancelake.index.kind import ROW_ID, VALUE, BuildInput
-from lancelake.index.vector.files import (
+from lancelake.index.vector.kind import VECTOR
+from lancelake.index.vector.segment import (
     CENTERS_FILE,
     CODES_KEY,
     IVF_KEY,
@@ -20,9 +21,7 @@ from lancelake.index.vector.files import (
     ROWS_FILE,
     SegmentFiles,
 )
-from lancelake.index.vector.kind import VECTOR
-from lancelake.index.vector.partitions import PartitionRows, encode_rows
-from lancelake.index.vector.vectors import Element, VectorType
+from lancelake.index.vector.vectors import Element, PartitionRows, VectorType, encode_rows
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.index.vector import grouped_rows as module
-from lancelake.index.vector.grouped_rows import grouped_rows
+from lancelake.index.vector import coded_rows as module
+from lancelake.index.vector.coded_rows import grouped_rows
 
 PARTS = st.lists(st.lists(st.integers(0, 3), max_size=6), max_size=6)
 

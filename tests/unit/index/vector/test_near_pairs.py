@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from lancelake.index.vector.metric import Metric, distances, normalized
-from lancelake.index.vector.near_pairs import near_pairs
+from lancelake.index.vector.vectors import Metric, distances, near_pairs, normalized
 
 Found = tuple[np.ndarray, np.ndarray, np.ndarray]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lancelake.index.vector.residual_steps import nearest_steps
+from lancelake.index.vector.rotated_codes import nearest_steps
 
 VECTORS = np.random.default_rng(8).standard_normal((50, 32)).astype(np.float32)
 

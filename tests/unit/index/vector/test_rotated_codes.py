@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lancelake.errors import UnsupportedError
-from lancelake.index.vector.metric import Metric, distances, normalized
 from lancelake.index.vector.rotated_codes import RotatedCodes, new_settings, rotated_codes
+from lancelake.index.vector.vectors import Metric, distances, normalized
 
 CHANCE = np.random.default_rng(5)
 DIMENSION = 64

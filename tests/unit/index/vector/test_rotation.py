@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lancelake.index.vector.rotation import arbitrary_signs, rotation_of_signs
+from lancelake.index.vector.rotated_codes import arbitrary_signs, rotation_of_signs
 
 
 @pytest.mark.parametrize("dimension", [8, 24, 64, 72])

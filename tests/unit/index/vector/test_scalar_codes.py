@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lancelake.index.vector.metric import Metric
-from lancelake.index.vector.scalar_codes import ScalarCodes, spanning_codes
+from lancelake.index.vector.codes import ScalarCodes, spanning_codes
+from lancelake.index.vector.vectors import Metric
 
 DIMENSION = 8
 VALUES = np.random.default_rng(3).uniform(-1, 1, (50, DIMENSION)).astype(np.float32)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.index.vector.top_rows import DistanceRange, NearestRows
+from lancelake.index.vector.vectors import DistanceRange, NearestRows
 
 DISTANCES = st.lists(
     st.floats(0, 8, width=16) | st.just(float("nan")) | st.just(float("inf")), max_size=60

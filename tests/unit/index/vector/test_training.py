@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lancelake.index.vector.build import train
 from lancelake.index.vector.settings import BuildSettings
-from lancelake.index.vector.training import train
 from lancelake.index.vector.vectors import VectorType
 
 DIMENSION = 8

@@ -1,4 +1,4 @@
-"""Build of BTREE segments from sorted rows, as one page file or one for each range."""
+"""Building a BTREE index, and its files."""
 
 from __future__ import annotations
 
@@ -9,12 +9,82 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lancelake.data.codec.index_file import IndexFileWriter, SegmentFolder
+from lancelake.data.codec.index_file import IndexFileReader, IndexFileWriter, SegmentFolder
+from lancelake.data.codec.readers import LegacyFormatError
+from lancelake.data.legacy.legacy_index_file import LegacyIndexFile
 from lancelake.errors import InternalError
 from lancelake.format.index_meta import IndexFile
 from lancelake.index.kind import ROW_ID, VALUE
 from lancelake.index.order import are_in_order, keys_of
-from lancelake.index.scalar.btree import files
+
+LOOKUP_FILE = "page_lookup.lance"
+PAGE_FILE = "page_data.lance"
+
+VALUES, IDS = "values", "ids"
+_EARLY_IDS = "row_ids"
+MIN, MAX, NULL_COUNT, PAGE = "min", "max", "null_count", "page_idx"
+
+PAGE_ROWS = "batch_size"
+IS_RANGED = "range_partitioned"
+PAGES_OF_PARTS = "page_num_per_range_partition"
+
+DEFAULT_PAGE_ROWS = 4096
+PAGE_ROWS_PARAMETER = "zone_size"
+
+
+def part_file(part: int) -> str:
+    """Name of the pages of a part."""
+    return f"part_{part}_{PAGE_FILE}"
+
+
+def part_lookup(part: int) -> str:
+    """Name of the bounds of a part that was not merged yet."""
+    return f"part_{part}_{LOOKUP_FILE}"
+
+
+def part_number(place: int) -> int:
+    """Return the number of the part with the range at this position."""
+    return place << 32
+
+
+def ids_name(schema: pa.Schema) -> str:
+    """Name of the column of row ids: releases before 0.33 had another."""
+    names = schema.names
+    return _EARLY_IDS if _EARLY_IDS in names and IDS not in names else IDS
+
+
+def has_early_names(folder: SegmentFolder) -> bool:
+    """Whether a release before 0.33 wrote a segment."""
+    return not folder.fits(PAGE_FILE, lambda name: _has_names(open_file(folder, name).schema))
+
+
+def _has_names(schema: pa.Schema) -> bool:
+    return ids_name(schema) == IDS
+
+
+def open_file(folder: SegmentFolder, name: str) -> IndexFileReader:
+    """Open a file of a segment, in the format of its release."""
+    try:
+        return folder.open(name)
+    except LegacyFormatError:
+        return LegacyIndexFile(folder.file(name))
+
+
+def page_schema(dtype: pa.DataType) -> pa.Schema:
+    """Columns of a file of pages."""
+    return pa.schema([pa.field(VALUES, dtype), pa.field(IDS, pa.uint64(), nullable=False)])
+
+
+def lookup_schema(dtype: pa.DataType) -> pa.Schema:
+    """Columns of the table of bounds."""
+    return pa.schema(
+        [
+            pa.field(MIN, dtype),
+            pa.field(MAX, dtype),
+            pa.field(NULL_COUNT, pa.uint32(), nullable=False),
+            pa.field(PAGE, pa.uint32(), nullable=False),
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +109,9 @@ def write_one_file(
     page_rows: int,
 ) -> tuple[IndexFile, ...]:
     """Write all rows, in value order, as one file of pages."""
-    pages = _write_pages(folder, files.PAGE_FILE, dtype, batches, page_rows)
-    file = pages.file or folder.create(files.PAGE_FILE, files.page_schema(dtype)).finish()
-    metadata = {files.PAGE_ROWS: str(page_rows), files.IS_RANGED: "false"}
+    pages = _write_pages(folder, PAGE_FILE, dtype, batches, page_rows)
+    file = pages.file or folder.create(PAGE_FILE, page_schema(dtype)).finish()
+    metadata = {PAGE_ROWS: str(page_rows), IS_RANGED: "false"}
     return file, _write_lookup(folder, dtype, [pages], metadata)
 
 
@@ -59,8 +129,8 @@ def write_range(
     Equal values, and nulls, may be in several ranges. Attempts to write the same range have files
     of their own.
     """
-    number = files.part_number(place) | attempt
-    name = files.part_file(number)
+    number = part_number(place) | attempt
+    name = part_file(number)
     return _write_pages(folder, name, dtype, batches, page_rows, number=number)
 
 
@@ -72,13 +142,13 @@ def write_part(
     page_rows: int,
 ) -> None:
     """Write rows, in value order, with a table of bounds of their own, to be merged with others."""
-    schema = files.page_schema(dtype)
-    name = files.part_file(number)
+    schema = page_schema(dtype)
+    name = part_file(number)
     pages = _write_pages(folder, name, dtype, batches, page_rows)
     if pages.file is None:
         folder.create(name, schema).finish()
-    metadata = {files.PAGE_ROWS: str(page_rows), files.IS_RANGED: "false"}
-    _write_lookup(folder, dtype, [pages], metadata, name=files.part_lookup(number))
+    metadata = {PAGE_ROWS: str(page_rows), IS_RANGED: "false"}
+    _write_lookup(folder, dtype, [pages], metadata, name=part_lookup(number))
 
 
 def finish_ranges(
@@ -94,9 +164,9 @@ def finish_ranges(
     # Official releases fail on a range that has no pages.
     pages = [[part.number, len(part)] for part in ranges if len(part)]
     metadata = {
-        files.PAGE_ROWS: str(page_rows),
-        files.IS_RANGED: "true",
-        files.PAGES_OF_PARTS: json.dumps(pages, separators=(",", ":")),
+        PAGE_ROWS: str(page_rows),
+        IS_RANGED: "true",
+        PAGES_OF_PARTS: json.dumps(pages, separators=(",", ":")),
     }
     lookup = _write_lookup(folder, dtype, ranges, metadata)
     return (*written, lookup)
@@ -111,7 +181,7 @@ def _write_pages(
     *,
     number: int = 0,
 ) -> WrittenPages:
-    schema = files.page_schema(dtype)
+    schema = page_schema(dtype)
     writer: IndexFileWriter | None = None
     bounds = _Bounds(dtype, page_rows)
     for batch in batches:
@@ -167,9 +237,9 @@ def _write_lookup(
     parts: Sequence[WrittenPages],
     metadata: dict[str, str],
     *,
-    name: str = files.LOOKUP_FILE,
+    name: str = LOOKUP_FILE,
 ) -> IndexFile:
-    schema = files.lookup_schema(dtype)
+    schema = lookup_schema(dtype)
     writer = folder.create(name, schema)
     first = 0
     for part in parts:

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from lancelake.errors import CorruptTableError, InvalidRequestError
 from lancelake.expr.condition import Column, Comparison, IsNull, Leaf, Operator, TextMatch, TextTest
-from lancelake.expr.sql_condition import sql_condition
+from lancelake.expr.predicate import sql_condition
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.index.kind import DROPPED, IdKind, SegmentFacts
-from lancelake.index.row_ids import RowIds, U64Array
-from lancelake.index.scalar.ngram import postings
-from lancelake.index.scalar.ngram.kind import NGRAM
-from lancelake.index.scalar.ngram.postings import FILE
+from lancelake.index.row_sets import RowIds, U64Array
+from lancelake.index.scalar import ngram
+from lancelake.index.scalar.ngram import FILE, NGRAM
 from tests.support.index_laws import (
     Rows,
     all_ids,
@@ -173,9 +172,9 @@ def entries(facts: SegmentFacts) -> list[dict[str, object]]:
 
 def test_what_was_put_aside_is_merged(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = built(NGRAM, ROWS, root)
-    monkeypatch.setattr(postings, "PAIRS_AT_ONCE", 2)
-    monkeypatch.setattr(postings, "_ROWS_AT_ONCE", 1)
-    monkeypatch.setattr(postings, "_BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(ngram, "PAIRS_AT_ONCE", 2)
+    monkeypatch.setattr(ngram, "_ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(ngram, "_BYTES_AT_ONCE", 1)
     assert entries(built(NGRAM, ROWS, root)) == entries(at_once)
 
 

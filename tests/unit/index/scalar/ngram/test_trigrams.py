@@ -7,9 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.index.scalar.ngram import trigrams
-from lancelake.index.scalar.ngram.folding import BEFORE_14, IN_ALL, SINCE_14, folding
-from lancelake.index.scalar.ngram.trigrams import required_by, trigrams_of
+from lancelake.index.scalar import ngram
+from lancelake.index.scalar.ngram import (
+    BEFORE_14,
+    IN_ALL,
+    SINCE_14,
+    folding,
+    required_by,
+    trigrams_of,
+)
 
 LETTERS = "aBc09 -_éÉßĸªŦſİ㎒ℂⅤ⒈ᴀ日\U0001d400\U0001f600"
 texts = st.text(alphabet=LETTERS, max_size=8)
@@ -66,7 +72,7 @@ def test_short_parts_require_nothing(text: str) -> None:
 
 
 def test_texts_of_many_slices_keep_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trigrams, "_SLICE_BYTES", 4)
+    monkeypatch.setattr(ngram, "_SLICE_BYTES", 4)
     column = pa.array(["abc", "longer than a slice", None, "", "xyz", "é12"], pa.large_string())
     found = pairs(column)
     assert {(token("abc"), 0), (token("xyz"), 4), (token("e12"), 5)} <= found

@@ -1,6 +1,9 @@
-"""Sets of 64-bit row ids: one bitmap of low words per high word.
+"""Sets of rows, and answers of indices.
 
 For row addresses the high word is the fragment and the low word the row within it.
+
+Rows in neither set are null. Where an index is not exact it gives bounds, so that results can be
+combined by AND, OR and NOT without losing a row.
 """
 
 from __future__ import annotations
@@ -26,6 +29,12 @@ _HIGH = np.uint64(32)
 _MAX_LIMITS = 1 << 20
 _HEAD = struct.Struct("<I")
 _ENTRY = struct.Struct("<II")
+
+
+def has_repeats(parts: Sequence[U64Array]) -> bool:
+    """Whether an id is there twice."""
+    ids = np.sort(np.concatenate([np.zeros(0, np.uint64), *parts]))
+    return bool((ids[1:] == ids[:-1]).any())
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +64,12 @@ class RowIds:
     @property
     def size_bytes(self) -> int:
         """Estimate of the memory of the set."""
-        found = [part.get_statistics() for part in self.parts.values()]
+        statistics = [part.get_statistics() for part in self.parts.values()]
         return sum(
             of["n_bytes_array_containers"]
             + of["n_bytes_run_containers"]
             + of["n_bytes_bitset_containers"]
-            for of in found
+            for of in statistics
         )
 
     def tester(self) -> Callable[[U64Array], BoolArray]:
@@ -78,8 +87,8 @@ class RowIds:
         def test(ids: U64Array) -> BoolArray:
             high, low = row_address.fragment_of(ids), row_address.offset_of(ids)
             place = np.minimum(np.searchsorted(highs, high), len(highs) - 1)
-            found: BoolArray = (highs[place] == high) & (low < ends[place])
-            return found if bits is None else bits.test(place, low, found)
+            is_member: BoolArray = (highs[place] == high) & (low < ends[place])
+            return is_member if bits is None else bits.test(place, low, is_member)
 
         return test
 
@@ -97,15 +106,15 @@ class RowIds:
     def __or__(self, other: RowIds) -> RowIds:
         if not self.parts or not other.parts:
             return self if self.parts else other
-        return self._joined(other, self.parts.keys() | other.parts.keys(), BitMap.union)
+        return self._join(other, self.parts.keys() | other.parts.keys(), BitMap.union)
 
     def __and__(self, other: RowIds) -> RowIds:
-        return self._joined(other, self.parts.keys() & other.parts.keys(), BitMap.intersection)
+        return self._join(other, self.parts.keys() & other.parts.keys(), BitMap.intersection)
 
     def __sub__(self, other: RowIds) -> RowIds:
-        return self._joined(other, self.parts.keys(), BitMap.difference)
+        return self._join(other, self.parts.keys(), BitMap.difference)
 
-    def _joined(
+    def _join(
         self, other: RowIds, highs: Iterable[int], join: Callable[[BitMap, BitMap], BitMap]
     ) -> RowIds:
         none = BitMap()
@@ -121,8 +130,8 @@ def _below_limits(highs: U64Array, ends: U64Array) -> Callable[[U64Array], BoolA
 
     def test(ids: U64Array) -> BoolArray:
         high = row_address.fragment_of(ids)
-        found: BoolArray = ids < limits[np.minimum(high, last, out=high).view(np.intp)]
-        return found
+        is_member: BoolArray = ids < limits[np.minimum(high, last, out=high).view(np.intp)]
+        return is_member
 
     return test
 
@@ -144,8 +153,8 @@ class _Bits:
         """Return which numbers are in the bitmap of their place, of those that can be."""
         at = np.where(is_known, self.starts[place] + (low >> _BYTE), np.uint64(0))
         bit = (self.bits[at] >> (low & _BIT).astype(np.uint8)) & 1
-        found: BoolArray = is_known & (bit == 1)
-        return found
+        is_member: BoolArray = is_known & (bit == 1)
+        return is_member
 
 
 def _bit_table(part: BitMap) -> npt.NDArray[np.uint8]:
@@ -216,3 +225,131 @@ def _whole(high: int, rows_of: Callable[[int], int | None], what: str) -> BitMap
         msg = f"{what} refer to all rows of fragment {high}, which the table does not have"
         raise CorruptTableError(msg)
     return BitMap(range(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class RowMask:
+    """Rows of a set or, if inverted, all others."""
+
+    ids: RowIds
+    is_inverted: bool = False
+
+    def __invert__(self) -> RowMask:
+        return RowMask(self.ids, not self.is_inverted)
+
+    def __and__(self, other: RowMask) -> RowMask:
+        match self.is_inverted, other.is_inverted:
+            case False, False:
+                return RowMask(self.ids & other.ids)
+            case False, True:
+                return RowMask(self.ids - other.ids)
+            case True, False:
+                return RowMask(other.ids - self.ids)
+            case _:
+                return RowMask(self.ids | other.ids, is_inverted=True)
+
+    def __or__(self, other: RowMask) -> RowMask:
+        return ~(~self & ~other)
+
+
+NO_ROWS = RowMask(EMPTY)
+ALL_ROWS = RowMask(EMPTY, is_inverted=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Bounds of the rows for which a condition is true, and of those for which it is false."""
+
+    surely_true: RowMask
+    maybe_true: RowMask
+    surely_false: RowMask
+    maybe_false: RowMask
+
+    @staticmethod
+    def exact(true: RowIds, null: RowIds = EMPTY) -> Answer:
+        """Return the result of an index with exact rows and null rows."""
+        hits, misses = RowMask(true), RowMask(true | null, is_inverted=True)
+        return Answer(hits, hits, misses, misses)
+
+    @staticmethod
+    def never_false(true: RowIds) -> Answer:
+        """Return the result of a condition that is null where it is not true."""
+        hits = RowMask(true)
+        return Answer(hits, hits, NO_ROWS, NO_ROWS)
+
+    @staticmethod
+    def true_only(true: RowIds) -> Answer:
+        """Return the result of an index with exact rows and unknown nulls."""
+        hits = RowMask(true)
+        return Answer(hits, hits, NO_ROWS, ~hits)
+
+    @staticmethod
+    def at_most(true: RowIds) -> Answer:
+        """Return the result of an index with candidate rows only."""
+        return Answer(NO_ROWS, RowMask(true), NO_ROWS, ALL_ROWS)
+
+    def mapped(self, change: Callable[[RowIds], RowIds]) -> Answer:
+        """Return the answer with other ids for the same rows; exact answers stay exact."""
+        true, false = (
+            RowMask(change(mask.ids), mask.is_inverted)
+            for mask in (self.maybe_true, self.maybe_false)
+        )
+        sure = (
+            most if mask is before else RowMask(change(mask.ids), mask.is_inverted)
+            for mask, before, most in (
+                (self.surely_true, self.maybe_true, true),
+                (self.surely_false, self.maybe_false, false),
+            )
+        )
+        surely_true, surely_false = sure
+        return Answer(surely_true, true, surely_false, false)
+
+    def doubting(self, rows: RowIds) -> Answer:
+        """Return the answer of an index that may name these rows by values they no longer have.
+
+        It names them by their current values, too: only what it does not name is extended.
+        """
+        if not rows:
+            return self
+
+        def extend(mask: RowMask) -> RowMask:
+            return RowMask(mask.ids - rows, is_inverted=True) if mask.is_inverted else mask
+
+        certain = RowMask(rows, is_inverted=True)
+        return Answer(
+            self.surely_true & certain,
+            extend(self.maybe_true),
+            self.surely_false & certain,
+            extend(self.maybe_false),
+        )
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the rows for which the condition is true are known."""
+        return self.surely_true is self.maybe_true
+
+    def __and__(self, other: Answer) -> Answer:
+        true = self.maybe_true & other.maybe_true
+        false = self.maybe_false | other.maybe_false
+        if self._is_known and other._is_known:
+            return Answer(true, true, false, false)
+        return Answer(
+            self.surely_true & other.surely_true,
+            true,
+            self.surely_false | other.surely_false,
+            false,
+        )
+
+    def __or__(self, other: Answer) -> Answer:
+        return ~(~self & ~other)
+
+    def __invert__(self) -> Answer:
+        return Answer(self.surely_false, self.maybe_false, self.surely_true, self.maybe_true)
+
+    @property
+    def _is_known(self) -> bool:
+        return self.is_exact and self.surely_false is self.maybe_false
+
+
+UNKNOWN = Answer(NO_ROWS, ALL_ROWS, NO_ROWS, ALL_ROWS)
+"""Result of a condition that no index supports."""

@@ -1,4 +1,4 @@
-"""Fragment reuse: new addresses of rows that compactions moved without updating indices.
+"""Rows that a compaction moved after an index was built.
 
 All recorded moves apply to every index of addresses, regardless of the coverage in its entry: a
 later compaction updates the coverage of an entry, never the addresses in its files.
@@ -9,21 +9,24 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import CorruptTableError, UnsupportedError
-from lancelake.format import roaring_treemap
+from lancelake.format import roaring
+from lancelake.format.frozen import parse
 from lancelake.format.ids import OFFSET_BITS
-from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
+from lancelake.format.index_meta import FRAGMENT_REUSE, IndexDetails, IndexMetadata
 from lancelake.format.row_address import fragment_of, offset_of
 from lancelake.index.kind import DROPPED
-from lancelake.index.row_ids import BoolArray, RowIds, U64Array, union
+from lancelake.index.row_sets import BoolArray, RowIds, U64Array, union
 from lancelake.proto import table_pb2
+from lancelake.storage.store import confined_path
 from lancelake.txn import fragment_reuse
 
 _VERSION = 0
@@ -50,7 +53,7 @@ class MovedGroup:
         """Decode a group; raise if it moves more rows than the new fragments have."""
         old = frozenset(f.id for f in message.old_fragments)
         what = "addresses of moved rows"
-        survivors = roaring_treemap.decode(message.changed_row_addrs, what=what)
+        survivors = roaring.decode(message.changed_row_addrs, what=what)
         firsts: dict[int, int] = {}
         total = 0
         for fragment in sorted(survivors):
@@ -72,12 +75,12 @@ class MovedGroup:
     def places(self, fragment: int, rows: U64Array) -> U64Array:
         """Return the new addresses of rows of an old fragment; `DROPPED` for deleted ones."""
         ranks, is_live = self._ranks(fragment, rows)
-        found = np.full(len(rows), DROPPED, dtype=np.uint64)
+        addresses = np.full(len(rows), DROPPED, dtype=np.uint64)
         number = ranks[is_live].astype(np.uint64) + np.uint64(self.firsts.get(fragment, 0))
         file = np.searchsorted(self.new_ends, number, side="right")
         starts = np.concatenate([np.zeros(1, dtype=np.uint64), self.new_ends[:-1]])
-        found[is_live] = (self.new_fragments[file] << _SHIFT) | (number - starts[file])
-        return found
+        addresses[is_live] = (self.new_fragments[file] << _SHIFT) | (number - starts[file])
+        return addresses
 
     def _ranks(self, fragment: int, rows: U64Array) -> tuple[npt.NDArray[Any], BoolArray]:
         """Return how many live rows come before each row, and whether it is live."""
@@ -86,14 +89,14 @@ class MovedGroup:
             return np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)
         if live.max() + 1 == len(live):
             return rows, rows < np.uint64(len(live))
-        known = self.offsets.get(fragment)
-        if known is None:
-            known = np.frombuffer(live.to_array(), dtype=np.uint32)
-            self.offsets[fragment] = known
+        live_rows = self.offsets.get(fragment)
+        if live_rows is None:
+            live_rows = np.frombuffer(live.to_array(), dtype=np.uint32)
+            self.offsets[fragment] = live_rows
         wanted = rows.astype(np.uint32)
-        ranks = np.searchsorted(known, wanted)
-        is_live = ranks < len(known)
-        is_live[is_live] = known[ranks[is_live]] == wanted[is_live]
+        ranks = np.searchsorted(live_rows, wanted)
+        is_live = ranks < len(live_rows)
+        is_live[is_live] = live_rows[ranks[is_live]] == wanted[is_live]
         return ranks, is_live
 
 
@@ -131,9 +134,9 @@ class RowMoves:
             by_fragment = {fragment: group for group in groups for fragment in group.old}
             fragments = fragment_of(now)
             order = np.argsort(fragments, kind="stable")
-            found, starts = np.unique(fragments[order], return_index=True)
+            numbers, starts = np.unique(fragments[order], return_index=True)
             bounds = itertools.pairwise([*starts.tolist(), len(order)])
-            for fragment, (start, stop) in zip(found.tolist(), bounds, strict=True):
+            for fragment, (start, stop) in zip(numbers.tolist(), bounds, strict=True):
                 group = by_fragment.get(fragment)
                 if group is not None:
                     places = order[start:stop]
@@ -146,7 +149,7 @@ class RowMoves:
             old = {fragment for group in groups for fragment in group.old}
             if not old.isdisjoint(ids.parts):
                 stayed = ids.only(ids.parts.keys() - old)
-                ids = union([stayed, *(_moved(group, ids) for group in groups)])
+                ids = union([stayed, *(_move(group, ids) for group in groups)])
         return ids
 
 
@@ -163,10 +166,46 @@ def _read(record: bytes) -> RowMoves:
     )
 
 
-def _moved(group: MovedGroup, ids: RowIds) -> RowIds:
+def _move(group: MovedGroup, ids: RowIds) -> RowIds:
     parts = []
     for fragment in group.old & ids.parts.keys():
         rows = np.frombuffer(ids.parts[fragment].to_array(), dtype=np.uint32).astype(np.uint64)
         places = group.places(fragment, rows)
         parts.append(RowIds.of(places[places != np.uint64(DROPPED)]))
     return union(parts)
+
+
+TYPE_URL = "/lance.table.FragmentReuseIndexDetails"
+
+Moves = table_pb2.FragmentReuseIndexDetails
+
+
+def recorded_moves(base: Snapshot) -> Moves | None:
+    """Read all recorded moves of a version, inline; None if there are none."""
+    entry = next((i for i in base.indices if i.name == FRAGMENT_REUSE), None)
+    if entry is None or entry.details is None:
+        return None
+    details = Moves()
+    parse(details, entry.details.value, what="fragment reuse details")
+    if details.WhichOneof("content") != "external":
+        return details
+    file = details.external
+    folder = base.files.index_dir(entry)
+    data = folder.store.get_range(
+        f"{folder.path}/{confined_path(file.path)}", start=file.offset, length=file.size
+    )
+    inline = Moves()
+    parse(inline.inline, data, what="fragment reuse details")
+    inline.inline.SetInParent()
+    return inline
+
+
+def with_inline_moves(base: Snapshot) -> tuple[IndexMetadata, ...]:
+    """Return the index entries of a version; moves that are recorded in a file are read."""
+    if not fragment_reuse.has_hidden_moves(base.indices):
+        return base.indices
+    moves = recorded_moves(base) or Moves()
+    inline = IndexDetails(type_url=TYPE_URL, value=moves.SerializeToString())
+    return tuple(
+        replace(i, details=inline) if i.name == FRAGMENT_REUSE else i for i in base.indices
+    )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from lancelake.errors import InvalidRequestError
 
 DEFAULT_MAX_EXPANSIONS = 50
+_LARGEST = float.fromhex("0x1.fffffep127")
+"""Scores are 32-bit numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,7 @@ class Match:
     max_expansions: int = DEFAULT_MAX_EXPANSIONS
 
     def __post_init__(self) -> None:
-        _ensure_finite("boost", self.boost)
+        _ensure_factor("boost", self.boost)
         _ensure_not_negative("fuzziness", self.fuzziness or 0)
         _ensure_not_negative("prefix_length", self.prefix_length)
         _ensure_not_negative("max_expansions", self.max_expansions)
@@ -53,7 +54,7 @@ class Boost:
     negative_boost: float = 0.5
 
     def __post_init__(self) -> None:
-        _ensure_finite("negative_boost", self.negative_boost)
+        _ensure_factor("negative_boost", self.negative_boost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +81,9 @@ class Boolean:
 TextQuery = Match | Phrase | Boost | MultiMatch | Boolean
 
 
-def _ensure_finite(name: str, value: float) -> None:
-    if not math.isfinite(value):
-        raise InvalidRequestError(f"{name} must be a finite number, not {value!r}")
+def _ensure_factor(name: str, value: float) -> None:
+    if not 0 <= value <= _LARGEST:
+        raise InvalidRequestError(f"{name} must be finite and not negative, got {value!r}")
 
 
 def _ensure_not_negative(name: str, value: int) -> None:

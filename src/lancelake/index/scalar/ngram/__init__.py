@@ -1,1 +1,0 @@
-"""NGRAM index: rows by trigram, a sequence of three letters or digits in a text."""
