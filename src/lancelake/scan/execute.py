@@ -1,33 +1,140 @@
-"""Execution of scan tasks to record batches, locally or on a cluster."""
+"""Execution of a scan's task."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import AbstractBitMap, BitMap
 
-from lancelake.data.arrays.rebatch import joined_up_to
+from lancelake.data.arrays.batches import joined_up_to
 from lancelake.data.column_reader import RowOffsets
+from lancelake.data.deletion_files import META_NAMES, MetaColumn
 from lancelake.data.fragment_reader import FragmentReader
-from lancelake.data.row_meta import META_NAMES, MetaColumn
-from lancelake.errors import InvalidExpressionError, LanceTableError
+from lancelake.errors import InvalidExpressionError, naming
 from lancelake.expr.predicate import Predicate
 from lancelake.format import roaring
-from lancelake.format.computed_once import computed_once
+from lancelake.format.fragment import Fragment
+from lancelake.format.frozen import computed_once
 from lancelake.format.schema import Schema
-from lancelake.scan.blob_values import with_blob_values
-from lancelake.scan.fetches import FetchLimits, fetch_cost_bytes, row_runs
-from lancelake.scan.live_rows import LiveRows, Mask, to_mask
-from lancelake.scan.output_builder import Finisher
-from lancelake.scan.picked_rows import at_places, kept_from, mask_of, masked, offsets_of
-from lancelake.scan.plan import ScanTask
+from lancelake.scan.plan import ScanTask, value_bytes
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
-from lancelake.scan.row_source import RowSource, SingleFragment
-from lancelake.scan.row_width import value_bytes
-from lancelake.scan.scan_columns import ScanColumns
+from lancelake.scan.task_rows import (
+    Finisher,
+    LiveRows,
+    Mask,
+    RowSource,
+    ScanColumns,
+    SingleFragment,
+    at_places,
+    kept_from,
+    mask_of,
+    mask_rows,
+    offsets_of,
+    to_mask,
+    with_blob_values,
+)
+
+# Limits of what one fetch reads and returns.
+_READ_BYTES = 128 << 20
+_RESULT_BYTES = 32 << 20
+# Small values are stored in chunks; a whole chunk is read for each value.
+_FETCH_BYTES = 8 << 10
+_SMALL_VALUE_BYTES = 256
+# Fetching a row, or one value of many columns, costs as much as streaming this many bytes.
+_ROW_COST_BYTES = 8000
+_VALUE_COST_BYTES = 400
+# Files since 2.1 are decoded by chunks, whether rows are fetched or streamed: a fetch saves the
+# rest of a stream, which takes about as long as fetching one of so many rows.
+_ROWS_PER_FETCH = 64
+# Beginning to stream costs as much as streaming this many bytes.
+_START_BYTES = 512 << 10
+# Fewer rows are fetched one by one.
+_LEAST_STREAMED = 64
+
+
+def fetch_cost_bytes(values: Sequence[float], fragment: Fragment) -> float:
+    """Return how many bytes could be streamed in the time it takes to fetch one row.
+
+    The values are the bytes per row of each column.
+    """
+    cost = max(_ROW_COST_BYTES, _VALUE_COST_BYTES * len(values))
+    width = sum(values)
+    if width and all(file.version.leaves_only for file in fragment.files):
+        return min(cost, _ROWS_PER_FETCH * width)
+    return cost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchLimits:
+    """Limits of one fetch: rows that it returns, and either of two that bound what it reads."""
+
+    rows: int
+    scattered_rows: int
+    """Rows whose chunks may be read wherever they are."""
+
+    span_rows: int
+    """Consecutive rows that may be read as a whole."""
+
+    @staticmethod
+    def of(values: Sequence[float]) -> FetchLimits:
+        """Compute the limits from the bytes per row of each column."""
+        width = max(sum(values), 1.0)
+        read = sum(v if v >= _SMALL_VALUE_BYTES else _FETCH_BYTES for v in values)
+        return FetchLimits(
+            rows=max(1, int(_RESULT_BYTES / width)),
+            scattered_rows=max(1, int(_READ_BYTES / max(read, 1.0))),
+            span_rows=max(1, int(_READ_BYTES / width)),
+        )
+
+    def parts(self, offsets: RowOffsets) -> Iterator[RowOffsets]:
+        """Split sorted offsets into one part for each fetch."""
+        first = 0
+        while first < len(offsets):
+            end_of_span = offsets[first] + np.uint64(self.span_rows)
+            near = int(np.searchsorted(offsets, end_of_span))
+            last = min(max(near, first + self.scattered_rows), first + self.rows)
+            yield offsets[first:last]
+            first = last
+
+
+@dataclass(frozen=True, slots=True)
+class RowRun:
+    """Ascending offsets of rows; near ones are cheaper to filter out of a stream than to fetch."""
+
+    offsets: RowOffsets
+    are_near: bool
+
+
+def row_runs(offsets: RowOffsets, width: float, fetch_cost: float) -> Iterator[RowRun]:
+    """Divide ascending row offsets into runs to stream and rows to fetch.
+
+    Rows have a `width` in bytes; fetching one row costs as much as reading `fetch_cost` bytes.
+    Single rows between two runs are fetched together.
+    """
+    if len(offsets) < _LEAST_STREAMED:
+        if len(offsets):
+            yield RowRun(offsets, are_near=False)
+        return
+    gap = max(fetch_cost, _START_BYTES) / width if width else np.inf
+    ends = np.flatnonzero(np.diff(offsets) > gap) + 1
+    bounds = np.concatenate([[0], ends, [len(offsets)]])
+    starts, stops = bounds[:-1], bounds[1:]
+    counts, spans = stops - starts, offsets[stops - 1] - offsets[starts]
+    are_near = (counts >= _LEAST_STREAMED) & (counts * fetch_cost > spans * width)
+    first = 0
+    for place in np.flatnonzero(are_near).tolist():
+        start, stop = int(starts[place]), int(stops[place])
+        if first < start:
+            yield RowRun(offsets[first:start], are_near=False)
+        yield RowRun(offsets[start:stop], are_near=True)
+        first = stop
+    if first < len(offsets):
+        yield RowRun(offsets[first:], are_near=False)
+
 
 _BATCH_BYTES = 32 << 20
 # Larger chunks do not fit into the CPU cache; chunks of more rows leave the codec nothing to
@@ -51,11 +158,14 @@ def execute(
 
     With a `source`, these rows are read in place of those of the task's fragment.
     """
-    try:
+    with _naming(task):
         rows = _TaskRun(task, columns, source).rows()
-        yield from with_blob_values(task, _limited(rows, task.row_limit))
-    except LanceTableError as error:
-        raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
+        yield from with_blob_values(task, _limit(rows, task.row_limit))
+
+
+def _naming(task: ScanTask) -> naming:
+    """Name the table in errors: a task runs later than its plan, or in another process."""
+    return naming(task.spec.files.root.uri, task.spec.version)
 
 
 class RowFetcher:
@@ -68,43 +178,37 @@ class RowFetcher:
     def fetch(self, offsets: RowOffsets) -> pa.RecordBatch:
         """Return the rows at sorted, unique offsets in one batch, including deleted rows."""
         task = self._task
-        try:
+        with _naming(task):
             parts = list(with_blob_values(task, iter([self._run.rows_at(offsets)])))
             return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
-        except LanceTableError as error:
-            raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
 
 def count(
     task: ScanTask, columns: ScanColumns | None = None, source: RowSource | None = None
 ) -> int:
     """Count the rows of a task that its predicate keeps."""
-    try:
+    with _naming(task):
         run = _TaskRun(task, columns, source)
         if task.rows is not None:
             return len(run.matching(task.rows))
         return sum(int(np.count_nonzero(keep)) for _, _, keep in run.kept_rows())
-    except LanceTableError as error:
-        raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
 
 def kept_offsets(
     task: ScanTask, columns: ScanColumns | None = None, source: RowSource | None = None
 ) -> BitMap:
     """Return the offsets of the rows of a task that its predicate keeps."""
-    try:
+    with _naming(task):
         run = _TaskRun(task, columns, source)
         if task.rows is not None:
             return run.matching(task.rows)
-        found = BitMap()
+        offsets = BitMap()
         for _, first, keep in run.kept_rows():
             if keep.all():
-                found.add_range(first, first + len(keep))
+                offsets.add_range(first, first + len(keep))
             else:
-                found |= roaring.of((np.flatnonzero(keep) + first).astype(np.uint32))
-        return found
-    except LanceTableError as error:
-        raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
+                offsets |= roaring.of((np.flatnonzero(keep) + first).astype(np.uint32))
+        return offsets
 
 
 class _TaskRun:
@@ -124,8 +228,8 @@ class _TaskRun:
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the task."""
         if self._task.rows is not None:
-            return self._selected(self.matching(self._task.rows, self._task.row_limit))
-        return self._unfiltered() if self._spec.predicate is None else self._filtered()
+            return self._read_selected(self.matching(self._task.rows, self._task.row_limit))
+        return self._read_all() if self._spec.predicate is None else self._read_filtered()
 
     def matching(self, rows: AbstractBitMap, limit: int | None = None) -> BitMap:
         """Return the live rows among these that match the predicate, if it has to be checked.
@@ -136,14 +240,14 @@ class _TaskRun:
         live = within if self._spec.include_deleted_rows else within - self._deleted
         if self._spec.predicate is None or not self._task.recheck:
             return live if limit is None else live[:limit]
-        found = BitMap()
-        for kept in self._checked(self._spec.predicate, offsets_of(live)):
-            found |= roaring.of(kept.astype(np.uint32))
-            if limit is not None and len(found) >= limit:
-                return found[:limit]
-        return found
+        offsets_kept = BitMap()
+        for some in self._check(self._spec.predicate, offsets_of(live)):
+            offsets_kept |= roaring.of(some.astype(np.uint32))
+            if limit is not None and len(offsets_kept) >= limit:
+                return offsets_kept[:limit]
+        return offsets_kept
 
-    def _checked(self, predicate: Predicate, offsets: RowOffsets) -> Iterator[RowOffsets]:
+    def _check(self, predicate: Predicate, offsets: RowOffsets) -> Iterator[RowOffsets]:
         """Yield those of some live rows that the predicate keeps, in order."""
         reader = self._source.reader(self._columns.filter)
         step = self._chunk_rows(reader.schema, _FILTER_ROWS)
@@ -161,7 +265,7 @@ class _TaskRun:
                 batch = self._with_meta(predicate, reader.take(part), partial(np.asarray, part))
                 yield part[to_mask(predicate(batch))]
 
-    def _unfiltered(self) -> Iterator[pa.RecordBatch]:
+    def _read_all(self) -> Iterator[pa.RecordBatch]:
         """Yield all live rows, or the first ones up to the limit."""
         stop, limit = self._stop, self._task.row_limit
         if limit is not None:
@@ -169,39 +273,39 @@ class _TaskRun:
             stop = self._live.stop_after(limit, self._start, stop)
         yield from self._live_batches(self._start, stop)
 
-    def _filtered(self) -> Iterator[pa.RecordBatch]:
+    def _read_filtered(self) -> Iterator[pa.RecordBatch]:
         """Yield the live rows that the predicate keeps."""
         late, density = self._spec.late, self._columns.density
         width, cost = self._fetching(self._columns.late)
         if late is None:
             late = bool(self._columns.late.fields) and not density.is_high(width, cost)
         if not late:
-            yield from self._filtered_at_once()
+            yield from self._filter_at_once()
             return
         few: list[RowOffsets] = []
         for _, first, keep in self.kept_rows():
-            kept = int(np.count_nonzero(keep))
-            density.add(len(keep), kept)
-            if self._spec.late or kept * cost <= len(keep) * width:
+            matching = int(np.count_nonzero(keep))
+            density.add(len(keep), matching)
+            if self._spec.late or matching * cost <= len(keep) * width:
                 few.append(kept_from(first, keep))
                 if sum(map(len, few)) >= self._output_rows:
-                    yield from self._fetched(few)
+                    yield from self._fetch(few)
                     few = []
                 continue
-            yield from self._fetched(few)
+            yield from self._fetch(few)
             few = []
             yield from self._live_batches(first, first + len(keep), keep)
-        yield from self._fetched(few)
+        yield from self._fetch(few)
 
-    def _selected(self, rows: BitMap) -> Iterator[pa.RecordBatch]:
+    def _read_selected(self, rows: BitMap) -> Iterator[pa.RecordBatch]:
         """Yield selected rows: fetched if they are few, otherwise filtered from a stream."""
         for run in row_runs(offsets_of(rows), *self._fetching(self._columns.output)):
             if run.are_near:
-                yield from joined_up_to(self._picked(run.offsets), self._output_rows)
+                yield from joined_up_to(self._pick(run.offsets), self._output_rows)
             else:
-                yield from self._fetched([run.offsets])
+                yield from self._fetch([run.offsets])
 
-    def _picked(self, offsets: RowOffsets) -> Iterator[pa.RecordBatch]:
+    def _pick(self, offsets: RowOffsets) -> Iterator[pa.RecordBatch]:
         """Yield rows at ascending offsets out of a stream of all rows between them."""
         reader = self._outputs
         first, stop = int(offsets[0]), int(offsets[-1]) + 1
@@ -230,12 +334,12 @@ class _TaskRun:
             yield batch, first, self._keep(batch, first, self._live.mask(first, last))
             first = last
 
-    def _filtered_at_once(self) -> Iterator[pa.RecordBatch]:
+    def _filter_at_once(self) -> Iterator[pa.RecordBatch]:
         """Read outputs and filter columns together."""
         for batch, first, keep in self.kept_rows(self._columns.both):
             self._columns.density.add(len(keep), int(np.count_nonzero(keep)))
             if keep.any():
-                rows = self._finish(masked(batch, keep), partial(kept_from, first, keep))
+                rows = self._finish(mask_rows(batch, keep), partial(kept_from, first, keep))
                 yield from _slices(rows, self._output_rows)
 
     def _live_batches(
@@ -252,12 +356,12 @@ class _TaskRun:
             last = first + batch.num_rows
             mask = self._live.mask(first, last)
             if keep is not None:
-                kept = keep[first - start : last - start]
-                mask = kept if mask is None else mask & kept
+                mask_kept = keep[first - start : last - start]
+                mask = mask_kept if mask is None else mask & mask_kept
             if mask is None:
                 yield from _slices(self._finish(batch, partial(_range, first, last)), rows)
             elif mask.any():
-                live = masked(batch, mask)
+                live = mask_rows(batch, mask)
                 yield from _slices(self._finish(live, partial(kept_from, first, mask)), rows)
             first = last
 
@@ -272,7 +376,7 @@ class _TaskRun:
             last = min(first + step, stop)
             yield from reader.batches(start=first, stop=last, batch_rows=batch_rows)
 
-    def _fetched(self, parts: list[RowOffsets]) -> Iterator[pa.RecordBatch]:
+    def _fetch(self, parts: list[RowOffsets]) -> Iterator[pa.RecordBatch]:
         offsets = np.concatenate(parts) if parts else np.array([], dtype=np.uint64)
         limits = FetchLimits.of(self._widths(self._columns.output))
         for part in limits.parts(offsets):
@@ -369,11 +473,11 @@ class _TaskRun:
     def _widths(self, schema: Schema) -> list[float]:
         """Return the bytes per row of each column, computed once for a schema of this run."""
         # The run keeps its schemas, so that no other one gets their ids.
-        found = self._known_widths.get(id(schema))
-        if found is None:
-            found = value_bytes(self._source.fragment, self._spec.widths, schema)
-            self._known_widths[id(schema)] = found
-        return found
+        widths = self._known_widths.get(id(schema))
+        if widths is None:
+            widths = value_bytes(self._source.fragment, self._spec.widths, schema)
+            self._known_widths[id(schema)] = widths
+        return widths
 
 
 def _range(first: int, last: int) -> RowOffsets:
@@ -385,7 +489,7 @@ def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, rows)
 
 
-def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+def _limit(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
     if limit is None:
         yield from batches
         return

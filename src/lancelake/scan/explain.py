@@ -1,10 +1,15 @@
-"""Description of a scan plan as text."""
+"""Text of a plan, and what running it took."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import assert_never, cast
+from collections.abc import Callable, Iterator, Sequence, Sized
+from dataclasses import dataclass, field
+from typing import TypeVar, assert_never, cast
 
+import pyarrow as pa
+
+from lancelake.clock import Clock
+from lancelake.data.codec.read_sizes import ReadSize, bytes_read
 from lancelake.expr.condition import (
     And,
     Comparison,
@@ -16,13 +21,132 @@ from lancelake.expr.condition import (
     TextTest,
     Truth,
 )
-from lancelake.expr.condition_sql import condition_sql
-from lancelake.format.column_path import join_path
+from lancelake.expr.predicate import condition_sql
+from lancelake.format.frozen import computed_once
+from lancelake.format.schema import join_path
 from lancelake.scan.index_search.search import AskedIndex
-from lancelake.scan.measure import ScanMeasure
-from lancelake.scan.outputs import ColumnOutput, ExpressionOutput, MetaOutput
 from lancelake.scan.plan import ScanPlan, ScanTask
-from lancelake.scan.request import Ordering
+from lancelake.scan.request import ColumnOutput, ExpressionOutput, MetaOutput, Ordering
+from lancelake.storage.instrumented import IoAccount
+from lancelake.storage.session import default_session
+
+_T = TypeVar("_T")
+_Found = TypeVar("_Found", bound=Sized)
+
+
+@dataclass(slots=True)
+class StepCounts:
+    """Batches that a step returned, and the time that it took with the steps below it."""
+
+    rows: int = 0
+    size_bytes: int = 0
+    batches: int = 0
+    elapsed_s: float = 0.0
+
+    def __str__(self) -> str:
+        """Format as metrics of a plan."""
+        return (
+            f"rows={self.rows}, bytes={self.size_bytes}, batches={self.batches}, "
+            f"elapsed_ms={self.elapsed_s * 1000:.3f}"
+        )
+
+
+@dataclass(frozen=True)
+class StepIo:
+    """I/O of a step."""
+
+    account: IoAccount = field(default_factory=IoAccount)
+
+    @computed_once
+    def size(self) -> ReadSize:
+        """Bytes read; the first call opens the files that were read once more."""
+        return bytes_read(self.account)
+
+    def __str__(self) -> str:
+        """Format as metrics of a plan."""
+        account = self.account
+        return (
+            f"rows_scanned={account.rows_read}, bytes_read={self.size}, iops={account.requests}, "
+            f"requests={account.requests}, store_requests={account.store_requests}"
+        )
+
+
+class ScanMeasure:
+    """Counts of one scan: give it the steps to run, then read the counts."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        """Start with all counts at zero."""
+        self._clock = clock or default_session().clock
+        self.planning = StepCounts()
+        self.planning_io = StepIo()
+        self.scan = StepCounts()
+        self.scan_io = StepIo()
+        self.output = StepCounts()
+        self.is_count = False
+
+    def another_run(self) -> ScanMeasure:
+        """Return the counts of planning, for another run of the same plan."""
+        other = ScanMeasure(self._clock)
+        other.planning, other.planning_io = self.planning, self.planning_io
+        return other
+
+    def planned(self, make: Callable[[], _T]) -> _T:
+        """Plan a scan; indices are searched as part of it."""
+        started = self._clock.monotonic_s()
+        with self.planning_io.account.active():
+            plan = make()
+        self.planning.elapsed_s += self._clock.monotonic_s() - started
+        return plan
+
+    def scanned(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of the scan step."""
+        return self._count(batches, self.scan, self.scan_io.account)
+
+    def searched(self, find: Callable[[], _Found]) -> _Found:
+        """Search for rows, as the scan step."""
+        started = self._clock.monotonic_s()
+        with self.scan_io.account.active():
+            rows = find()
+        self.scan.elapsed_s += self._clock.monotonic_s() - started
+        self.scan.rows += len(rows)
+        return rows
+
+    def returned(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of the last step."""
+        return self._count(batches, self.output, None)
+
+    def counted(self, count: Callable[[], int]) -> int:
+        """Count the rows of a scan."""
+        started = self._clock.monotonic_s()
+        with self.scan_io.account.active():
+            rows = count()
+        self.is_count = True
+        for step in (self.scan, self.output):
+            step.elapsed_s += self._clock.monotonic_s() - started
+            step.rows += rows
+        return rows
+
+    def _count(
+        self, batches: Iterator[pa.RecordBatch], step: StepCounts, account: IoAccount | None
+    ) -> Iterator[pa.RecordBatch]:
+        while True:
+            started = self._clock.monotonic_s()
+            batch = _next(batches, account)
+            step.elapsed_s += self._clock.monotonic_s() - started
+            if batch is None:
+                return
+            step.rows += batch.num_rows
+            step.size_bytes += batch.nbytes
+            step.batches += 1
+            yield batch
+
+
+def _next(batches: Iterator[pa.RecordBatch], account: IoAccount | None) -> pa.RecordBatch | None:
+    if account is None:
+        return next(batches, None)
+    with account.active():
+        return next(batches, None)
+
 
 _MOST_VALUES = 20
 _COUNT = "CountFromMask"
@@ -64,7 +188,8 @@ def explain(
     projection = ", ".join(early)
     steps.append(
         f"{read}: uri={plan.spec.files.root.uri}, version={plan.spec.version}, "
-        f"num_fragments={len(plan.tasks)}{_skipped(plan)}, projection=[{projection}]{count}"
+        f"num_fragments={len(plan.tasks)}{_describe_skipped(plan)}, "
+        f"projection=[{projection}]{count}"
     )
     lines = ["  " * depth + step for depth, step in enumerate(steps)]
     below = index_steps(plan)
@@ -89,16 +214,17 @@ def measured_scan(measure: ScanMeasure) -> str:
     return f"output_rows={measure.scan.rows}, metrics=[{measure.scan_io}, {measure.scan}]"
 
 
-def _skipped(plan: ScanPlan) -> str:
+def _describe_skipped(plan: ScanPlan) -> str:
     """Say how many fragments the indices let a scan skip, and what of the others is read."""
-    found = plan.index_search
-    if found is None:
+    search = plan.index_search
+    if search is None:
         return ""
-    known = [task for task in plan.tasks if task.rows is not None]
+    listed = [task for task in plan.tasks if task.rows is not None]
     exact = _exact_rows(plan)
-    checked = sum(len(task.rows or ()) for task in known if task.recheck)
+    checked = sum(len(task.rows or ()) for task in listed if task.recheck)
     return (
-        f", fragments_skipped={len(found.empty)}, fragments_scanned={len(plan.tasks) - len(known)}"
+        f", fragments_skipped={len(search.empty)}"
+        f", fragments_scanned={len(plan.tasks) - len(listed)}"
         f", rows_by_index={exact}, rows_to_check={checked}"
     )
 
@@ -116,14 +242,14 @@ def _is_known(task: ScanTask) -> bool:
 
 def index_steps(plan: ScanPlan) -> list[str]:
     """Describe what the indices were asked about the filter of a scan, and what they answered."""
-    found = plan.index_search
-    if found is None:
+    search = plan.index_search
+    if search is None:
         return []
-    unused = "" if found.is_helpful else ", used=false"
-    return [_asked(each) + unused for each in found.asked]
+    unused = "" if search.is_helpful else ", used=false"
+    return [_describe_question(each) + unused for each in search.asked]
 
 
-def _asked(each: AskedIndex) -> str:
+def _describe_question(each: AskedIndex) -> str:
     rows = "rows_excluded" if each.are_excluded else "rows"
     place = f"{each.index}({each.kind})"
     return (

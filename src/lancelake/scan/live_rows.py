@@ -1,80 +1,46 @@
-"""Live rows of a fragment: masks, counts and positions."""
+"""Counting of live rows of fragments and versions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import CorruptTableError
+from lancelake.format.fragment import Fragment
+from lancelake.format.fragment_list import FragmentList
+from lancelake.format.schema import Schema
+from lancelake.storage.table_files import FileAt, TableFiles
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-from pyroaring import BitMap
-
-from lancelake.data.column_reader import RowOffsets
-
-Mask = npt.NDArray[np.bool_]
+_NOTHING = Schema(fields=())
 
 
-def to_mask(truth: pa.BooleanArray) -> Mask:
-    """Return true where a condition is true, false where it is null."""
-    if not len(truth):
-        return np.zeros(0, dtype=np.bool_)
-    validity, values = truth.buffers()
-    mask = _bits(values, truth.offset, len(truth))
-    if truth.null_count:
-        mask &= _bits(validity, truth.offset, len(truth))
-    return mask
+def live_rows(files: TableFiles, manifest_at: FileAt, fragment: Fragment) -> int:
+    """Count the rows of a fragment that are not deleted, from the manifest if it states them."""
+    rows = fragment.live_rows
+    if rows is not None:
+        if rows < 0:
+            raise CorruptTableError(f"fragment {fragment.id} has more deleted rows than rows")
+        return rows
+    deleted = fragment.num_deleted_rows
+    if deleted is None:
+        # Nearly all manifests have this number too.
+        from lancelake.data.deletion_files import load_deletions  # noqa: PLC0415
+
+        deleted = len(load_deletions(files, fragment))
+    return physical_rows(files, manifest_at, fragment) - deleted
 
 
-def _bits(buffer: pa.Buffer, offset: int, length: int) -> Mask:
-    packed = np.frombuffer(buffer, dtype=np.uint8)
-    bits = np.unpackbits(packed, count=offset + length, bitorder="little")
-    mask: Mask = bits[offset:].view(np.bool_)
-    return mask
+def physical_rows(files: TableFiles, manifest_at: FileAt, fragment: Fragment) -> int:
+    """Count the rows in a fragment's files, deleted ones included."""
+    # Nearly all manifests have the numbers, and the codec is slow to load.
+    from lancelake.data.fragment_reader import FragmentReader  # noqa: PLC0415
+
+    return FragmentReader(files, manifest_at, fragment, _NOTHING).physical_rows
 
 
-@dataclass(frozen=True, slots=True)
-class LiveRows:
-    """The rows of a fragment that are not deleted."""
-
-    deleted: BitMap
-    live_before: int = 0
-
-    def mask(self, start: int, stop: int) -> Mask | None:
-        """Return true for the live rows of a range; None when all are live."""
-        if not self.deleted or not self.deleted.range_cardinality(start, stop):
-            return None
-        mask = np.ones(stop - start, dtype=np.bool_)
-        gone = np.frombuffer(
-            (self.deleted & BitMap(range(start, stop))).to_array(), dtype=np.uint32
-        )
-        mask[gone.astype(np.int64) - start] = False
-        return mask
-
-    def count(self, start: int, stop: int) -> int:
-        """Count the live rows of a range."""
-        return stop - start - int(self.deleted.range_cardinality(start, stop))
-
-    def stop_after(self, count: int, start: int, stop: int) -> int:
-        """Return where a range ends that has this many live rows, or `stop` if none does."""
-        end = min(start + count, stop)
-        while end < stop and (missing := count - self.count(start, end)):
-            end = min(end + missing, stop)
-        return end
-
-    def ranks(self, offsets: RowOffsets) -> RowOffsets:
-        """Number live rows in scan order of the version."""
-        if not self.deleted:
-            return offsets + np.uint64(self.live_before)
-        gone = np.frombuffer(self.deleted.to_array(), dtype=np.uint32)
-        before = np.searchsorted(gone, offsets.astype(np.uint32), side="left").astype(np.uint64)
-        ranks: RowOffsets = offsets - before + np.uint64(self.live_before)
-        return ranks
-
-    def offsets_of(self, ranks: RowOffsets) -> RowOffsets:
-        """Return the offsets of the rows with these numbers among the live ones."""
-        if not self.deleted:
-            return ranks
-        gone = np.frombuffer(self.deleted.to_array(), dtype=np.uint32).astype(np.int64)
-        # The i-th deleted row has gone[i] - i live rows before it.
-        shift = np.searchsorted(gone - np.arange(len(gone)), ranks.astype(np.int64), side="right")
-        return ranks + shift.astype(np.uint64)
+def count_rows(snapshot: Snapshot) -> int:
+    """Count the live rows of a version without reading any column."""
+    fragments = snapshot.manifest.fragments
+    rows = fragments.live_rows() if isinstance(fragments, FragmentList) else None
+    if rows is not None:
+        return rows
+    places = snapshot.files, snapshot.manifest_at
+    return sum(live_rows(*places, fragment) for fragment in snapshot.manifest.fragments)

@@ -1,35 +1,96 @@
-"""Scan planner: a version and a request to tasks, without opening data files."""
+"""Planning of scans: from a request to tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
+from typing import assert_never
 
 import pyarrow as pa
 
-from lancelake.commit.snapshot import Snapshot, names_table
-from lancelake.data.recently_used import RecentlyUsed
-from lancelake.data.row_meta import META_NAMES, MetaColumn
-from lancelake.errors import InvalidRequestError, LanceTableError
+from lancelake import log
+from lancelake.caches import RecentlyUsed
+from lancelake.commit.snapshot import Snapshot
+from lancelake.data.deletion_files import META_NAMES, MetaColumn
+from lancelake.errors import InvalidRequestError
+from lancelake.expr.condition import (
+    And,
+    Comparison,
+    Condition,
+    Constant,
+    Membership,
+    Operator,
+    Or,
+    Path,
+)
 from lancelake.expr.predicate import Filter, Predicate, predicate
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import OFFSET_BITS
 from lancelake.format.schema import Schema
-from lancelake.scan.count import live_rows
+from lancelake.scan.explain import explain
 from lancelake.scan.index_search.search import IndexSearch, search
-from lancelake.scan.outputs import (
+from lancelake.scan.live_rows import live_rows
+from lancelake.scan.plan import ScanPlan, ScanSpec, ScanTask, column_widths
+from lancelake.scan.request import (
     ColumnOutput,
     MetaOutput,
     Output,
+    ScanRequest,
     expression_schema,
     output_schema,
     resolve_outputs,
 )
-from lancelake.scan.plan import ScanPlan, ScanSpec, ScanTask
-from lancelake.scan.prune import Places, fragment_test
-from lancelake.scan.request import ScanRequest
-from lancelake.scan.row_width import column_widths
+
+MayHold = Callable[[int], bool]
+Places = Mapping[Path, int]
+"""Columns whose values include the fragment of a row, and the bits below its id."""
+
+
+def fragment_test(condition: Condition, places: Places) -> MayHold | None:
+    """Return a test whether a condition can be true in a fragment; None if it is always true."""
+    match condition:
+        case Constant():
+            return None if condition.truth else lambda _: False
+        case And():
+            tests = [t for p in condition.parts if (t := fragment_test(p, places)) is not None]
+            return (lambda i: all(test(i) for test in tests)) if tests else None
+        case Or():
+            parts = [fragment_test(part, places) for part in condition.parts]
+            either = [test for test in parts if test is not None]
+            if len(either) < len(parts):
+                return None
+            return lambda i: any(test(i) for test in either)
+        case Comparison():
+            return _comparison(condition, places)
+        case Membership():
+            bits = places.get(condition.column.path)
+            if bits is None:
+                return None
+            ids = {value >> bits for value in condition.values.to_pylist()}
+            return lambda i: i in ids
+        case _:
+            return None
+
+
+def _comparison(condition: Comparison, places: Places) -> MayHold | None:
+    bits = places.get(condition.column.path)
+    if bits is None:
+        return None
+    number = condition.value.as_py() >> bits
+    match condition.operator:
+        case Operator.EQUAL:
+            return lambda i: i == number
+        case Operator.LESS | Operator.LESS_EQUAL:
+            return lambda i: i <= number
+        case Operator.GREATER | Operator.GREATER_EQUAL:
+            return lambda i: i >= number
+        case Operator.NOT_EQUAL:
+            return None
+        case _:
+            assert_never(condition.operator)
+
 
 # The codec prefetches within a fragment; a second fragment avoids the gap between two, and is
 # decoded while filters are evaluated. More of them hide network latency.
@@ -46,7 +107,6 @@ _CACHED_FILTERS = 256
 _predicates: RecentlyUsed[tuple[str, int], tuple[Schema, Predicate]] = RecentlyUsed(_CACHED_FILTERS)
 
 
-@names_table
 def plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     """Plan a scan of one version."""
     schema = snapshot.manifest.schema
@@ -75,10 +135,10 @@ def plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         remembers_small=request.remembers_small,
         valued_schema=_schema(snapshot, outputs, blob_values=True) if valued else None,
     )
-    found = _searched(snapshot, request, spec.predicate)
-    is_used = found is not None and (found.is_helpful or request.fast_search)
-    tasks, skip = _tasks(snapshot, request, spec, found if is_used else None)
-    return ScanPlan(
+    searched = _search_indices(snapshot, request, spec.predicate)
+    is_used = searched is not None and (searched.is_helpful or request.fast_search)
+    tasks, skip = _tasks(snapshot, request, spec, searched if is_used else None)
+    planned = ScanPlan(
         spec=spec,
         tasks=tasks,
         skip=skip,
@@ -91,11 +151,15 @@ def plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         ),
         fragment_readahead=request.fragment_readahead or _readahead(snapshot),
         strict_batch_size=request.strict_batch_size,
-        index_search=found,
+        index_search=searched,
     )
+    if log.SCAN.isEnabledFor(logging.DEBUG):
+        facts = {"table": snapshot.location.uri, "version": snapshot.version}
+        log.SCAN.debug("%s", explain(planned).rstrip(), extra=facts)
+    return planned
 
 
-def _searched(
+def _search_indices(
     snapshot: Snapshot, request: ScanRequest, predicate: Predicate | None
 ) -> IndexSearch | None:
     """Ask the indices about a filter; they do not know rows that were deleted before."""
@@ -107,10 +171,7 @@ def _searched(
         return None
     if ids is None:
         ids = tuple(FragmentList.of(snapshot.manifest.fragments).ids)
-    try:
-        return search(snapshot, predicate.condition, ids, asks_all=request.fast_search)
-    except LanceTableError as error:
-        raise error.at(snapshot.location.uri, snapshot.version) from error.__cause__
+    return search(snapshot, predicate.condition, ids, asks_all=request.fast_search)
 
 
 def _readahead(snapshot: Snapshot) -> int:
@@ -122,9 +183,10 @@ def _readahead(snapshot: Snapshot) -> int:
 def _has_small_fragments(snapshot: Snapshot) -> bool:
     """Whether the first fragments are small; checking all would decode all."""
     fragments = snapshot.manifest.fragments
+    if len(fragments) <= _SAMPLED_FRAGMENTS:
+        return False
     sampled = islice(fragments, _SAMPLED_FRAGMENTS)
-    is_small = all((f.physical_rows or _SMALL_ROWS) < _SMALL_ROWS for f in sampled)
-    return len(fragments) > _SAMPLED_FRAGMENTS and is_small
+    return all((f.physical_rows or _SMALL_ROWS) < _SMALL_ROWS for f in sampled)
 
 
 def chosen_fragments(snapshot: Snapshot, request: ScanRequest) -> Sequence[Fragment]:
@@ -148,10 +210,10 @@ def _schema(
 def _predicate(snapshot: Snapshot, request: ScanRequest) -> Predicate | None:
     if request.filter is None:
         return None
-    return parsed_filter(request.filter, snapshot.manifest.schema)
+    return parse_filter(request.filter, snapshot.manifest.schema)
 
 
-def parsed_filter(filter: Filter, schema: Schema) -> Predicate:
+def parse_filter(filter: Filter, schema: Schema) -> Predicate:
     """Parse a filter; short texts are cached, since programs repeat them."""
     if not isinstance(filter, str) or is_long(filter):
         return predicate(filter, schema, expression_schema(schema), META_NAMES)
@@ -209,24 +271,26 @@ def _possible(
 
 
 def _left(
-    fragments: Sequence[Fragment], found: IndexSearch, request: ScanRequest
+    fragments: Sequence[Fragment], searched: IndexSearch, request: ScanRequest
 ) -> Sequence[Fragment]:
     """Leave out fragments without a row to read; what is left out is not decoded."""
     ids = fragments.ids if isinstance(fragments, FragmentList) else [f.id for f in fragments]
     return [
         fragments[place]
         for place, number in enumerate(ids)
-        if number not in found.empty and (number in found.covered or not request.fast_search)
+        if number not in searched.empty and (number in searched.covered or not request.fast_search)
     ]
 
 
 def _tasks(
-    snapshot: Snapshot, request: ScanRequest, spec: ScanSpec, found: IndexSearch | None
+    snapshot: Snapshot, request: ScanRequest, spec: ScanSpec, searched: IndexSearch | None
 ) -> tuple[tuple[ScanTask, ...], int]:
     """Return the tasks and how many of their first rows to skip."""
-    chosen = chosen_fragments(snapshot, request)
-    chosen = chosen if found is None else _left(chosen, found, request)
-    fragments = _possible(snapshot, chosen, spec)
+    fragments_asked = chosen_fragments(snapshot, request)
+    fragments_asked = (
+        fragments_asked if searched is None else _left(fragments_asked, searched, request)
+    )
+    fragments = _possible(snapshot, fragments_asked, spec)
     skip = request.offset or 0
     ranked = any(
         isinstance(o, MetaOutput) and o.meta is MetaColumn.ROW_OFFSET for o in spec.outputs
@@ -251,16 +315,16 @@ def _tasks(
         if rows is not None and left is not None:
             limit = min(rows, left + (0 if tasks else skip))
             left -= min(left, rows - (0 if tasks else skip))
-        known = None if found is None else found.found.get(fragment.id)
-        if known is not None and request.limit is not None and not request.order_by:
+        rows_found = None if searched is None else searched.found.get(fragment.id)
+        if rows_found is not None and request.limit is not None and not request.order_by:
             limit = request.limit + skip
         task = ScanTask(
             spec=spec,
             fragment=fragment,
             live_before=before.get(fragment.id, 0),
             row_limit=limit,
-            rows=None if known is None else known.rows,
-            recheck=known is None or not known.is_exact,
+            rows=None if rows_found is None else rows_found.rows,
+            recheck=rows_found is None or not rows_found.is_exact,
         )
         tasks.append(task)
     return tuple(tasks), skip

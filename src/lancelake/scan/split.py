@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import mul
+from typing import TypeVar
 
 from pyroaring import FrozenBitMap
 
-from lancelake.data.projection import project
-from lancelake.scan.output_builder import needed_paths
-from lancelake.scan.plan import ScanPlan, ScanTask
-from lancelake.scan.row_width import row_bytes, stored_bytes
+from lancelake.data.column_reader import project
+from lancelake.format.fragment import Fragment
+from lancelake.scan.plan import ScanPlan, ScanTask, row_bytes, stored_bytes
+from lancelake.scan.task_rows import needed_paths
+
+Item = TypeVar("Item")
 
 _MIN_SPLIT_ROWS = 65_536
 _SLACK = 0.1
@@ -72,26 +75,50 @@ class _Weighed:
 
 def split(plan: ScanPlan, limits: SplitLimits) -> list[tuple[ScanTask, ...]]:
     """Group the tasks of a plan into partitions of about the same cost, in row order."""
-    weighed = _weighed(plan, plan.tasks)
+    weighed = _weigh(plan, plan.tasks)
     total = sum(task.cost for task in weighed)
     rows = sum(task.rows for task in weighed)
-    worth = max(1, int(total // _OPEN_BYTES), rows // _MIN_SPLIT_ROWS)
+    return list(_fill(weighed, _quota(total, rows, limits), limits))
+
+
+def pack(
+    items: Sequence[Item], fragment_of: Callable[[Item], Fragment], limits: SplitLimits
+) -> Iterator[tuple[Item, ...]]:
+    """Group items that each read a fragment, in their order; as `split`, but none is divided."""
+    rows = [fragment_of(item).physical_rows or 0 for item in items]
+    sizes = [sum(f.file_size_bytes or 0 for f in fragment_of(item).files) for item in items]
+    costs = [max(size, count) + _OPEN_BYTES for size, count in zip(sizes, rows, strict=True)]
+    room = quota = _quota(sum(costs), sum(rows), limits)
+    pending: list[Item] = []
+    for item, cost in zip(items, costs, strict=True):
+        if pending and cost / 2 > room:
+            yield tuple(pending)
+            pending, room = [], quota
+        pending.append(item)
+        room -= cost
+    if pending:
+        yield tuple(pending)
+
+
+def _quota(cost: float, rows: int, limits: SplitLimits) -> float:
+    """Return the cost of one partition."""
+    worth = max(1, int(cost // _OPEN_BYTES), rows // _MIN_SPLIT_ROWS)
     count = max(
-        math.ceil(total / limits.max_bytes),
+        math.ceil(cost / limits.max_bytes),
         math.ceil(rows / limits.max_rows),
         min(limits.cores, worth),
     )
     if count > limits.cores:
         # As many as run at the same time, or all cores but some wait for the last ones.
         count = math.ceil(count / limits.cores) * limits.cores
-    return list(_filled(weighed, total / count, limits)) if weighed else []
+    return cost / count
 
 
-def _filled(
+def _fill(
     tasks: Sequence[_Weighed], quota: float, limits: SplitLimits
 ) -> Iterator[tuple[ScanTask, ...]]:
     """Fill partitions up to a cost; divide a task that exceeds it if possible."""
-    held: list[ScanTask] = []
+    pending: list[ScanTask] = []
     room = quota
     for task in tasks:
         rest = task
@@ -99,15 +126,15 @@ def _filled(
             parts = rest.cut(int(rest.rows * room / rest.cost))
             if parts is None:
                 break
-            yield (*held, parts[0].task)
-            held, room, rest = [], quota, parts[1]
-        if held and rest.cost / 2 > room:
-            yield tuple(held)
-            held, room = [], quota
-        held.append(rest.task)
+            yield (*pending, parts[0].task)
+            pending, room, rest = [], quota, parts[1]
+        if pending and rest.cost / 2 > room:
+            yield tuple(pending)
+            pending, room = [], quota
+        pending.append(rest.task)
         room -= rest.cost
-    if held:
-        yield tuple(held)
+    if pending:
+        yield tuple(pending)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,13 +156,13 @@ def plan_size(plan: ScanPlan) -> PlanSize:
 
 def batch_rows(plan: ScanPlan) -> int:
     """Return the rows per batch: many, unless they are wide."""
-    sample = _weighed(plan, plan.tasks[:_SAMPLED])
+    sample = _weigh(plan, plan.tasks[:_SAMPLED])
     width = max((task.row_bytes for task in sample), default=0.0)
     fitting = int(_BATCH_BYTES / width) if width else _MOST_BATCH_ROWS
     return max(_LEAST_BATCH_ROWS, min(_MOST_BATCH_ROWS, fitting))
 
 
-def _weighed(plan: ScanPlan, tasks: Sequence[ScanTask]) -> list[_Weighed]:
+def _weigh(plan: ScanPlan, tasks: Sequence[ScanTask]) -> list[_Weighed]:
     spec = plan.spec
     paths = needed_paths(spec.outputs)
     if spec.predicate is not None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.scan import blob_values
+from lancelake.scan import task_rows
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
@@ -40,7 +40,7 @@ def rows(source: Snapshot, *columns: str) -> list[pa.RecordBatch]:
 def test_batches_are_cut_where_their_blobs_become_too_large(
     source: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blob_values, "_BATCH_BYTES", 100)
+    monkeypatch.setattr(task_rows, "_BATCH_BYTES", 100)
     found = rows(source, "b")
     assert [batch.num_rows for batch in found] == [2, 3, 1, 1]
     assert [value for batch in found for value in batch.column(0).to_pylist()] == VALUES
@@ -49,7 +49,7 @@ def test_batches_are_cut_where_their_blobs_become_too_large(
 def test_blobs_inside_structs_count_as_well(
     source: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blob_values, "_BATCH_BYTES", 100)
+    monkeypatch.setattr(task_rows, "_BATCH_BYTES", 100)
     found = rows(source, "b", "s")
     assert [batch.num_rows for batch in found] == [2, 1, 3, 1]
 

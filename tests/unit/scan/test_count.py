@@ -8,7 +8,7 @@ import pytest
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.fragment import Fragment
-from lancelake.scan.count import count_rows, live_rows, physical_rows
+from lancelake.scan.live_rows import count_rows, live_rows, physical_rows
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import count
@@ -35,7 +35,7 @@ def without_counts(fragment: Fragment) -> Fragment:
     return replace(fragment, physical_rows=None, deletion_file=uncounted)
 
 
-def test_files_tell_what_the_manifest_does_not(source: Snapshot) -> None:
+def test_counts_that_the_manifest_does_not_have_come_from_files(source: Snapshot) -> None:
     bare = [without_counts(f) for f in source.manifest.fragments]
     assert [live_rows(*places(source), f) for f in bare] == [7, 8, 7, 4, 1]
 

@@ -98,7 +98,7 @@ def test_row_ids_are_addresses_or_stable(source: Snapshot, stable_source: Snapsh
     assert stable["_rowaddr"] == plain["_rowaddr"]
 
 
-def test_versions_tell_when_a_row_came(stable_source: Snapshot) -> None:
+def test_row_versions_name_the_commit_that_added_a_row(stable_source: Snapshot) -> None:
     request = ScanRequest(columns=("key", "_row_created_at_version"))
     rows = run(plan(stable_source, request)).read_all().to_pylist()
     found = {row["key"]: row["_row_created_at_version"] for row in rows}

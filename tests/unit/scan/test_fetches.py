@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FieldId, FragmentId
-from lancelake.scan.fetches import FetchLimits, fetch_cost_bytes, row_runs
+from lancelake.scan.execute import FetchLimits, fetch_cost_bytes, row_runs
 
 offset_sets = st.sets(st.integers(0, 10_000), max_size=200)
 limits = st.builds(
@@ -48,7 +48,7 @@ def stored(version: FileVersion) -> Fragment:
     return Fragment(id=FragmentId(0), files=(file,), physical_rows=10)
 
 
-def test_many_columns_make_a_row_dearer_to_fetch() -> None:
+def test_many_columns_make_a_row_more_expensive_to_fetch() -> None:
     few, some, many = (
         fetch_cost_bytes([200.0] * n, stored(FileVersion.V2_1)) for n in (1, 3, 1500)
     )

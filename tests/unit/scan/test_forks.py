@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.errors import InvalidRequestError
+from lancelake.threads import OwnStream
 
 # Runs what it is given in a forked child, and prints what came of it.
 PRELUDE = """
@@ -191,14 +194,27 @@ def test_a_scan_that_the_parent_began_is_refused_in_the_child(uri: Path) -> None
 
 def test_a_child_leaves_the_files_of_its_parent_alone(uri: Path) -> None:
     program = """
-from lancelake.data.codec import spool
+from lancelake.data.codec import address
 
-mine = spool.folder()
+mine = address.folder()
 child = os.fork()
 if child == 0:
-    assert spool.folder() != mine
+    assert address.folder() != mine
     sys.exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 print(mine.exists())
 """
     assert _run(uri, program) == ["True"]
+
+
+def test_a_stream_that_raised_does_not_end() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise TimeoutError("too late")
+
+    stream = OwnStream(items(), "a scan")
+    assert next(stream) == 1
+    with pytest.raises(TimeoutError):
+        next(stream)
+    with pytest.raises(InvalidRequestError, match="cannot be continued after an error: Timeout"):
+        next(stream)

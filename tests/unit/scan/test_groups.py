@@ -10,13 +10,19 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import CorruptTableError
 from lancelake.format import layout
-from lancelake.scan import groups
+from lancelake.scan import stream
 from lancelake.scan.execute import count, execute, kept_offsets
-from lancelake.scan.groups import count_group, execute_group, grouped, kept_offsets_of, packed
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.scan.scan_columns import ScanColumns
+from lancelake.scan.stream import (
+    count_group,
+    execute_group,
+    group_tasks,
+    kept_offsets_of,
+    pack_tasks,
+)
+from lancelake.scan.task_rows import ScanColumns
 
 FRAGMENTS = 12
 META = ("_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version")
@@ -41,8 +47,8 @@ def tasks(dataset: lance.LanceDataset, request: ScanRequest) -> tuple[ScanTask, 
     return plan(dataset._snapshot, request).tasks
 
 
-def whole(dataset: lance.LanceDataset, request: ScanRequest) -> tuple[groups.Group, ScanColumns]:
-    (group,) = grouped(tasks(dataset, request))
+def whole(dataset: lance.LanceDataset, request: ScanRequest) -> tuple[stream.Group, ScanColumns]:
+    (group,) = group_tasks(tasks(dataset, request))
     return group, ScanColumns.of(group[0].spec)
 
 
@@ -85,7 +91,7 @@ def test_no_file_of_a_group_is_opened_by_itself(
     def one_by_one(*arguments: object) -> None:
         assert len(arguments) == 3
 
-    monkeypatch.setattr(groups.execute, "count", one_by_one)
+    monkeypatch.setattr(stream.execute, "count", one_by_one)
     count_group(group, columns)
 
 
@@ -97,7 +103,7 @@ def test_no_file_of_a_group_is_opened_by_itself(
 def test_tasks_of_some_rows_or_with_ranks_are_on_their_own(
     dataset: lance.LanceDataset, request_: ScanRequest
 ) -> None:
-    assert all(len(group) == 1 for group in grouped(tasks(dataset, request_)[1:]))
+    assert all(len(group) == 1 for group in group_tasks(tasks(dataset, request_)[1:]))
 
 
 @pytest.mark.parametrize(
@@ -108,21 +114,21 @@ def test_packed_groups_are_bounded_by_rows_and_tasks(
     dataset: lance.LanceDataset, most_rows: int, most_tasks: int, sizes: list[int]
 ) -> None:
     every = tasks(dataset, ScanRequest())
-    found = list(packed(every, lambda _: 10, most_rows=most_rows, most_tasks=most_tasks))
+    found = list(pack_tasks(every, lambda _: 10, most_rows=most_rows, most_tasks=most_tasks))
     assert [len(group) for group in found] == sizes
     assert [task for group in found for task in group] == list(every)
 
 
 def test_few_fragments_are_on_their_own(dataset: lance.LanceDataset) -> None:
     few = tasks(dataset, ScanRequest())[:7]
-    assert list(grouped(few)) == [(task,) for task in few]
+    assert list(group_tasks(few)) == [(task,) for task in few]
 
 
 def test_files_with_other_columns_are_in_another_group(dataset: lance.LanceDataset) -> None:
     dataset.drop_columns(["s"])
     more = pa.table({"k": range(100)})
     found = lance.write_dataset(more, dataset.uri, mode="append", max_rows_per_file=10)
-    sizes = [len(group) for group in grouped(tasks(found, ScanRequest()))]
+    sizes = [len(group) for group in group_tasks(tasks(found, ScanRequest()))]
     assert sizes == [FRAGMENTS, 10]
 
 
@@ -155,6 +161,6 @@ def test_rows_are_yielded_once_if_the_joined_file_cannot_be_read_to_its_end(
             raise CorruptTableError("no more")
         yield from batches
 
-    monkeypatch.setattr(groups.execute, "execute", failing)
+    monkeypatch.setattr(stream.execute, "execute", failing)
     rows = pa.Table.from_batches(execute_group(group, columns)).column("k").to_pylist()
     assert rows == [k for k in range(FRAGMENTS * 10) if k not in (3, 4, 57)]

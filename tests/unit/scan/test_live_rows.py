@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from lancelake.scan.live_rows import LiveRows
+from lancelake.scan.task_rows import LiveRows
 
 ROWS = 40
 SETS = st.sets(st.integers(0, ROWS - 1))

@@ -8,8 +8,7 @@ import pytest
 from lancelake.errors import InvalidExpressionError, InvalidRequestError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.frozen import FrozenMap
-from lancelake.scan.outputs import output_field, resolve_outputs
-from lancelake.scan.request import ScanRequest
+from lancelake.scan.request import ScanRequest, output_field, resolve_outputs
 
 SCHEMA = from_arrow(
     pa.schema(

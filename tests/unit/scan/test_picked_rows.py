@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from lancelake.scan.picked_rows import at_places, kept_from, mask_of, masked, offsets_of
+from lancelake.scan.task_rows import at_places, kept_from, mask_of, mask_rows, offsets_of
 
 BATCH = pa.record_batch({"a": list("abcdef")})
 
@@ -17,7 +17,7 @@ def test_places_and_masks_pick_the_same_rows(places: list[int]) -> None:
     expected = ["abcdef"[place] for place in places]
     offsets = np.array(places, dtype=np.uint64)
     assert at_places(BATCH, offsets)["a"].to_pylist() == expected
-    assert masked(BATCH, mask_of(offsets, 0, 6))["a"].to_pylist() == expected
+    assert mask_rows(BATCH, mask_of(offsets, 0, 6))["a"].to_pylist() == expected
 
 
 def test_offsets_count_from_the_start_of_the_fragment() -> None:

@@ -54,7 +54,7 @@ def test_only_fragments_with_rows_of_the_result_are_read(
     ],
     ids=["filter", "order", "deleted rows"],
 )
-def test_every_fragment_is_read_when_counts_do_not_tell(
+def test_every_fragment_is_read_when_counts_are_absent(
     source: Snapshot, request_: ScanRequest
 ) -> None:
     assert fragments(plan(source, request_)) == [0, 1, 2, 3, 4]

@@ -11,7 +11,7 @@ import lancelake.pylance as lance
 from lancelake.expr.condition import Condition
 from lancelake.expr.predicate import predicate
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.scan.prune import fragment_test
+from lancelake.scan.planner import fragment_test
 
 SCHEMA = pa.schema([("x", pa.int64()), ("_rowaddr", pa.uint64())])
 FOURTH = 3 << 32

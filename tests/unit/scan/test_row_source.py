@@ -10,12 +10,13 @@ import pytest
 from pyroaring import BitMap
 
 import lancelake.pylance as lance
-from lancelake.data.codec import readers, spool
-from lancelake.data.row_meta import MetaColumn
+from lancelake.data.codec import address, readers
+from lancelake.data.deletion_files import MetaColumn
 from lancelake.scan.plan import ScanSpec
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.scan.row_source import joined_rows
+from lancelake.scan.task_rows import join_rows
+from lancelake.storage.session import default_session
 
 
 @pytest.fixture
@@ -33,20 +34,20 @@ def spec(dataset: lance.LanceDataset) -> ScanSpec:
 
 
 def test_deleted_rows_are_shifted(dataset: lance.LanceDataset) -> None:
-    with joined_rows(spec(dataset), list(dataset._snapshot.manifest.fragments)) as source:
+    with join_rows(spec(dataset), list(dataset._snapshot.manifest.fragments)) as source:
         assert source is not None
         assert source.deleted == BitMap([11, 19])
 
 
 def test_rows_are_split_into_offsets_of_each_fragment(dataset: lance.LanceDataset) -> None:
-    with joined_rows(spec(dataset), list(dataset._snapshot.manifest.fragments)) as source:
+    with join_rows(spec(dataset), list(dataset._snapshot.manifest.fragments)) as source:
         assert source is not None
         found = source.split(BitMap([0, 9, 20, 24]))
         assert found == [BitMap([0, 9]), BitMap(), BitMap([0, 4])]
 
 
 def test_addresses_are_those_of_the_fragments(dataset: lance.LanceDataset) -> None:
-    with joined_rows(spec(dataset), list(dataset._snapshot.manifest.fragments)) as source:
+    with join_rows(spec(dataset), list(dataset._snapshot.manifest.fragments)) as source:
         assert source is not None
         offsets = np.array([9, 10, 24], dtype=np.uint64)
         found = source.meta(MetaColumn.ROW_ADDRESS, offsets, offsets).to_pylist()
@@ -54,7 +55,7 @@ def test_addresses_are_those_of_the_fragments(dataset: lance.LanceDataset) -> No
 
 
 def test_the_local_file_is_removed_and_closed(dataset: lance.LanceDataset) -> None:
-    with joined_rows(spec(dataset), list(dataset._snapshot.manifest.fragments)) as source:
+    with join_rows(spec(dataset), list(dataset._snapshot.manifest.fragments)) as source:
         assert source is not None
         place = source.files.data_file(source.fragment.files[0])
         assert (
@@ -68,5 +69,5 @@ def test_the_local_file_is_removed_and_closed(dataset: lance.LanceDataset) -> No
             == 1
         )
     assert not Path(place.root.uri).exists()
-    assert Path(place.root.uri).parent == spool.folder()
-    assert not any(at == place for at, _ in readers._readers._items)
+    assert Path(place.root.uri).parent == address.folder()
+    assert not any(at == place for at, _ in default_session().caches[readers.READERS]._items)

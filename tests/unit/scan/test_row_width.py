@@ -8,7 +8,7 @@ import pytest
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FieldId, FragmentId
-from lancelake.scan.row_width import column_widths, row_bytes, stored_bytes
+from lancelake.scan.plan import column_widths, row_bytes, stored_bytes
 
 SCHEMA = from_arrow(
     pa.schema(
@@ -56,7 +56,7 @@ def test_no_columns_have_no_width() -> None:
 
 
 @pytest.mark.parametrize(("rows", "size"), [(None, 10_000), (100, None), (0, 10_000), (0, 0)])
-def test_width_is_guessed_where_the_manifest_does_not_tell(
+def test_width_is_estimated_where_the_manifest_does_not_have_it(
     rows: int | None, size: int | None
 ) -> None:
     assert width(("s",), rows=rows, size=size) > 0
@@ -85,5 +85,5 @@ def test_a_compressed_file_is_shared_in_the_ratio_of_widths() -> None:
     assert parts == pytest.approx([4, 32, 10, 11])
 
 
-def test_stored_width_is_guessed_where_the_manifest_does_not_tell() -> None:
+def test_stored_width_is_estimated_where_the_manifest_does_not_have_it() -> None:
     assert stored(("i", "s"), rows=None) == width(("i", "s"), rows=None)

@@ -10,7 +10,7 @@ import pytest
 import lancelake
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.scan.split import SplitLimits, batch_rows, plan_size, split
+from lancelake.scan.split import SplitLimits, batch_rows, pack, plan_size, split
 from lancelake.storage.location import Location
 from lancelake.table.open import Latest, open_snapshot
 
@@ -85,3 +85,14 @@ def test_partitions_occupy_all_cores_until_the_end(
     found = planned(tmp_path, 1_000_000, 2_000_000)
     limits = SplitLimits(cores=cores, max_bytes=5 << 19)
     assert len(split(found, limits)) == expected  # type: ignore[arg-type]
+
+
+def test_items_are_packed_in_their_order(tmp_path: Path) -> None:
+    tasks = planned(tmp_path, 100, 5).tasks  # type: ignore[attr-defined]
+    groups = list(pack(tasks, lambda task: task.fragment, SplitLimits(cores=2)))
+    assert [len(group) for group in groups] == [10, 10]
+    assert [task for group in groups for task in group] == list(tasks)
+
+
+def test_nothing_to_pack_has_no_partition() -> None:
+    assert list(pack((), lambda task: task, SplitLimits(cores=2))) == []

@@ -16,7 +16,7 @@ from lancelake.errors import OutOfRangeError
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
 from lancelake.scan.request import ScanRequest
-from lancelake.scan.take import take, take_from_fragment
+from lancelake.scan.row_lookup import take, take_from_fragment
 from tests.support.compare import assert_same_table
 from tests.support.read_tables import Varied, open_source, varied
 
@@ -73,6 +73,30 @@ def test_columns_are_those_asked_for(source: Snapshot) -> None:
         {"st": {"x": 36}, "_rowid": 4 << 32, "key": 36},
         {"st": {"x": None}, "_rowid": 0, "key": 0},
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "got"),
+    [
+        (["_rowid", "_rowid"], ["_rowid", "_rowid"]),
+        (["key", "_rowid", "key", "_rowid"], ["key", "_rowid", "_rowid"]),
+        (["st.x", "_rowaddr", "st", "_rowaddr"], ["st", "_rowaddr", "_rowaddr"]),
+    ],
+)
+def test_metadata_columns_come_as_often_as_asked_for_and_stored_ones_once(
+    source: Snapshot, asked: list[str], got: list[str]
+) -> None:
+    found = take(source, numbers([26, 0, 26]), ScanRequest(columns=tuple(asked)))
+    assert found.schema.names == got
+    assert found[got.index(got[-1])].equals(found[len(got) - 1])
+
+
+def test_address_asked_for_beside_a_repeated_column_stays(source: Snapshot) -> None:
+    request = ScanRequest(
+        columns=("key", "key"), with_row_address=True, fragment_ids=(FragmentId(0),)
+    )
+    found = take_from_fragment(source, source.manifest.fragments[0], numbers([1]), request)
+    assert found.schema.names == ["key", "_rowaddr"]
 
 
 def test_columns_can_be_computed(source: Snapshot) -> None:

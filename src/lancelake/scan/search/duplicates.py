@@ -10,16 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancelake.commit.snapshot import Snapshot, names_table
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import IndexNotFoundError, InvalidRequestError, UnsupportedError
 from lancelake.index.kind import IdKind
-from lancelake.index.row_ids import U64Array
-from lancelake.index.vector.metric import Matrix, Metric
-from lancelake.index.vector.near_pairs import near_pairs
-from lancelake.scan.index_search.sources import named_failures
-from lancelake.scan.search.stored_vectors import VectorColumn
-from lancelake.scan.vector_search.gate import live_gate
-from lancelake.scan.vector_search.sources import SearchedIndex, VectorSource, vector_indices
+from lancelake.index.row_sets import U64Array
+from lancelake.index.vector.vectors import Matrix, Metric, near_pairs
+from lancelake.scan.index_search.sources import naming_index
+from lancelake.scan.search.recall import VectorColumn
+from lancelake.scan.search.vector_search import (
+    SearchedIndex,
+    VectorSource,
+    live_gate,
+    vector_indices,
+)
 
 PAIRS = pa.schema(
     [
@@ -36,7 +39,6 @@ CLUSTERS = pa.schema(
 )
 
 
-@names_table
 def duplicate_pairs(
     snapshot: Snapshot,
     path: str,
@@ -75,7 +77,6 @@ def duplicate_pairs(
     return pa.RecordBatchReader.from_batches(PAIRS, batches)
 
 
-@names_table
 def partition_sizes(
     snapshot: Snapshot, name: str, segments: Sequence[str] | None = None
 ) -> list[int]:
@@ -86,7 +87,6 @@ def partition_sizes(
     return [int(count) for count in np.sum(counts, axis=0)]
 
 
-@names_table
 def partition_clusters(
     snapshot: Snapshot,
     name: str,
@@ -103,11 +103,11 @@ def partition_clusters(
     count = len(sources[0].segment.model.partitions)
     if not 0 <= partition < count:
         raise InvalidRequestError(f"index {name!r} has {count} partitions, not {partition}")
-    with named_failures(name):
-        found = [_rows(snapshot, source, partition) for source in sources]
+    with naming_index(name):
+        parts = [_rows(snapshot, source, partition) for source in sources]
     return clusters(
-        np.concatenate([each.ids for each in found]),
-        np.concatenate([each.vectors for each in found]),
+        np.concatenate([each.ids for each in parts]),
+        np.concatenate([each.vectors for each in parts]),
         limit,
     )
 
@@ -144,12 +144,12 @@ class _Rows:
 def _pairs(
     snapshot: Snapshot, index: SearchedIndex, source: VectorSource, number: int, limit: float
 ) -> Iterator[pa.RecordBatch]:
-    with named_failures(index.name):
+    with naming_index(index.name):
         rows = _rows(snapshot, source, number)
         loaded = source.segment.files.partition(number).loaded
     width = loaded.nbytes // max(1, len(loaded))
-    for firsts, seconds, found in near_pairs(index.metric, rows.vectors, limit, width):
-        columns = [pa.array(rows.ids[firsts]), pa.array(rows.ids[seconds]), pa.array(found)]
+    for firsts, seconds, distances in near_pairs(index.metric, rows.vectors, limit, width):
+        columns = [pa.array(rows.ids[firsts]), pa.array(rows.ids[seconds]), pa.array(distances)]
         yield pa.RecordBatch.from_arrays(columns, schema=PAIRS)
 
 
@@ -170,20 +170,20 @@ def _only_index(snapshot: Snapshot, path: str) -> SearchedIndex:
         raise UnsupportedError(
             f"column {path!r} has multivectors, whose duplicates cannot be searched"
         )
-    found = vector_indices(snapshot, path, column.field_id)
-    if len(found) != 1:
-        names = ", ".join(repr(index.name) for index in found) or "none"
+    indices = vector_indices(snapshot, path, column.field_id)
+    if len(indices) != 1:
+        names = ", ".join(repr(index.name) for index in indices) or "none"
         problem = f"column {path!r} must have one vector index, but has {names}"
         raise InvalidRequestError(problem, column=path)
-    return found[0]
+    return indices[0]
 
 
 def _named_index(snapshot: Snapshot, name: str) -> SearchedIndex:
     fields = {entry.fields[0] for entry in snapshot.indices if entry.name == name and entry.fields}
     for field in fields:
         path = snapshot.manifest.schema.path_of(field)
-        found = [] if path is None else vector_indices(snapshot, path, field)
-        for index in found:
+        indices = [] if path is None else vector_indices(snapshot, path, field)
+        for index in indices:
             if index.name == name:
                 return index
     raise IndexNotFoundError(f"there is no vector index {name!r}", index=name)
@@ -196,10 +196,10 @@ def _chosen(index: SearchedIndex, segments: Iterable[str] | None) -> tuple[Vecto
     missing = next((uuid for uuid in segments if uuid not in by_uuid), None)
     if missing is not None:
         raise InvalidRequestError(f"index {index.name!r} has no segment {missing}")
-    found = tuple(by_uuid[uuid] for uuid in dict.fromkeys(segments))
-    if not found:
+    sources = tuple(by_uuid[uuid] for uuid in dict.fromkeys(segments))
+    if not sources:
         raise InvalidRequestError("index_segments must not be empty")
-    return found
+    return sources
 
 
 def _alike(index: SearchedIndex, sources: tuple[VectorSource, ...]) -> tuple[VectorSource, ...]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.scan.index_search import cost
+from lancelake.scan.index_search import search
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from tests.support.searched_tables import add_segment
@@ -19,7 +19,7 @@ COUNT = 400
 @pytest.fixture
 def uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return a table of which even a few rows are costly to read."""
-    monkeypatch.setattr(cost, "_FEW_READ", 10)
+    monkeypatch.setattr(search, "_FEW_READ", 10)
     place = str(tmp_path / "t.lance")
     numbers = pa.array(range(COUNT))
     lance.write_dataset(pa.table({"n": numbers, "m": numbers}), place, max_rows_per_file=100)
@@ -56,6 +56,6 @@ def test_costly_question_about_few_candidates_is_not_asked(uri: str) -> None:
 def test_costly_question_about_many_candidates_is_asked(
     uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cost, "FEW_CANDIDATES", 1)
+    monkeypatch.setattr(search, "FEW_CANDIDATES", 1)
     assert sorted(asked(uri, "n > 20 AND n < 80 AND m IN (30, 50)")) == ["m_btree", "n_btree"]
     assert sorted(asked(uri, "(n > 20 AND n < 80) OR m = 7")) == ["m_btree", "n_btree"]

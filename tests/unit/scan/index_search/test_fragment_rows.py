@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pyroaring import BitMap
 
-from lancelake.index.answer import UNKNOWN, Answer
-from lancelake.index.row_ids import EMPTY, RowIds
-from lancelake.scan.index_search.fragment_rows import FoundRows
+from lancelake.index.row_sets import EMPTY, UNKNOWN, Answer, RowIds
+from lancelake.scan.index_search.search import FragmentSelection
 
 FRAGMENTS = BitMap([1, 2])
 
@@ -16,7 +15,7 @@ def ids(**parts: list[int]) -> RowIds:
 
 
 def found(answer: Answer) -> tuple[dict[int, tuple[list[int], bool]], list[int]]:
-    result = FoundRows()
+    result = FragmentSelection()
     result.add(answer, FRAGMENTS, lambda _: 4)
     rows = {i: (list(f.rows), f.is_exact) for i, f in result.by_fragment.items()}
     return rows, list(result.empty)

@@ -12,11 +12,10 @@ import lancelake.pylance as lance
 from lancelake.errors import DamagedIndexError
 from lancelake.expr.condition import Column
 from lancelake.format.row_address import row_addresses
-from lancelake.index.key_range import KeyPoints, ordered_points
-from lancelake.index.order import Positions
-from lancelake.index.row_ids import U64Array
-from lancelake.index.scalar.btree.segment import BTreeSegment
-from lancelake.scan.index_search.key_rows import KeyRows, rows_with_keys
+from lancelake.index.order import KeyPoints, Positions, ordered_points
+from lancelake.index.row_sets import U64Array
+from lancelake.index.scalar.btree.kind import BTreeSegment
+from lancelake.scan.index_search.search import KeyRows, rows_with_keys
 from tests.support.searched_tables import add_segment
 
 ID = Column(path=("id",), dtype=pa.int64())

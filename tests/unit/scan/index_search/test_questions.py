@@ -6,10 +6,9 @@ import pyarrow as pa
 import pytest
 
 from lancelake.expr.condition import Column, Leaf
-from lancelake.expr.condition_sql import condition_sql
-from lancelake.expr.sql_condition import sql_condition
+from lancelake.expr.predicate import condition_sql, sql_condition
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.scan.index_search.questions import UNASKED, asked, column_of_leaf, questions_of
+from lancelake.scan.index_search.sources import UNASKED, asked, column_of_leaf, questions_of
 
 SCHEMA = pa.schema([("i", pa.int64()), ("j", pa.int64()), ("other", pa.int64())])
 

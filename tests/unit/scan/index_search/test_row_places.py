@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.format.rowids import lookup
-from lancelake.format.rowids.segment import Range, build
-from lancelake.format.rowids.sequence import RowIdSequence
-from lancelake.scan.index_search.row_places import RowPlaces
+from lancelake.format import rowids
+from lancelake.format.rowids import Range, RowIdSequence, build
+from lancelake.scan.index_search.search import RowPlaces
 
 TOP = (1 << 64) - 1
 
@@ -27,7 +26,7 @@ def array(ids: list[int]) -> np.ndarray:
 def test_rows_are_those_that_the_sequence_has(ids: list[int], cut: int, wanted: list[int]) -> None:
     parts = tuple(build(array(part)) for part in (ids[:cut], ids[cut:]))
     sequence = RowIdSequence(parts)
-    _, expected = lookup.find(sequence, array(wanted))
+    _, expected = rowids.find(sequence, array(wanted))
     assert sorted(RowPlaces.of(sequence).find(array(wanted))) == sorted(expected)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.scan.reduce.aggregate import Function, Kind, PartialAggregation
+from lancelake.scan.reduce import Function, Kind, PartialAggregation
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 KEYS = st.sampled_from(["a", "b", None])
@@ -79,7 +79,7 @@ def test_no_rows_make_no_result_with_groups() -> None:
     assert results([], schema, [function(Kind.COUNT_ALL, None)], ("v",)) == []
 
 
-def test_counts_tell_values_from_rows() -> None:
+def test_counts_distinguish_values_from_rows() -> None:
     schema = pa.schema([("v", pa.int32())])
     wanted = [function(Kind.COUNT, "v", "values"), function(Kind.COUNT_ALL, None, "rows")]
     found = results([{"v": 1}, {"v": None}, {"v": 3}], schema, wanted, ())

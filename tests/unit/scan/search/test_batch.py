@@ -12,11 +12,9 @@ import pytest
 import lancelake
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import UnsupportedError
-from lancelake.scan.nearest import Nearest
-from lancelake.scan.prepared import prepare
-from lancelake.scan.search.batch import batch_tasks
-from lancelake.scan.search.merged import merged
-from lancelake.scan.search.query_tasks import BatchSearch
+from lancelake.scan.request import Nearest
+from lancelake.scan.search.batch import BatchSearch, batch_tasks, merged
+from lancelake.scan.search.prepared import prepare
 from tests.support.read_tables import open_source
 from tests.support.search_tables import article_vectors, write_articles
 

@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.scan.search.fusion import (
-    FusedRows,
-    Fusion,
-    ReciprocalRankFusion,
-    WeightedScore,
-    fuse,
-    fusion_of,
-)
+from lancelake.scan.request import Fusion, ReciprocalRankFusion, WeightedScore, fusion_of
+from lancelake.scan.search.hybrid import FusedRows, fuse
 
 
 def fused(

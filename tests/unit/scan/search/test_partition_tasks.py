@@ -13,13 +13,17 @@ import pytest
 
 import lancelake
 from lancelake.commit.snapshot import Snapshot
-from lancelake.index.vector.top_rows import DistanceRange
-from lancelake.scan.nearest import Nearest
-from lancelake.scan.prepared import prepare
-from lancelake.scan.search.batch import batch_tasks
-from lancelake.scan.search.merged import merged, merged_in_order
-from lancelake.scan.search.partition_tasks import PartitionTask, split_by_partitions
-from lancelake.scan.search.query_tasks import BatchSearch
+from lancelake.index.vector.vectors import DistanceRange
+from lancelake.scan.request import Nearest
+from lancelake.scan.search.batch import (
+    BatchSearch,
+    PartitionTask,
+    batch_tasks,
+    merged,
+    merged_in_order,
+    split_by_partitions,
+)
+from lancelake.scan.search.prepared import prepare
 from tests.support.read_tables import open_source
 
 CHANCE = np.random.default_rng(2)
@@ -54,9 +58,13 @@ def found(search: BatchSearch, parallelism: int) -> list[tuple[int, float, int]]
     return [(row["query_index"], row["_distance"], row["_rowaddr"]) for row in every]
 
 
-def expected(search: BatchSearch) -> list[tuple[int, float, int]]:
+def expected(search: BatchSearch) -> list[tuple[int, Any, int]]:
     every = prepare(search.snapshot, search.request(search.nearest)).run().read_all().to_pylist()
-    return [(row["query_index"], row["_distance"], row["_rowaddr"]) for row in every]
+    # The last digits of a matrix product depend on how many vectors are multiplied at once.
+    return [
+        (row["query_index"], pytest.approx(row["_distance"], rel=1e-5), row["_rowaddr"])
+        for row in every
+    ]
 
 
 @pytest.mark.parametrize("parallelism", [1, 3, 20])
@@ -154,7 +162,7 @@ def test_results_are_merged_where_rows_of_a_query_are_in_several_batches(large: 
         {"minimum_nprobes": 1, "maximum_nprobes": None, "refine_factor": 60},
     ],
 )
-def test_searches_that_go_on_by_what_they_find_are_not_split(
+def test_searches_that_depend_on_their_results_are_not_split(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
     search = search_of(table(tmp_path), **options)

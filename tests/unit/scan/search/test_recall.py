@@ -9,8 +9,7 @@ import pytest
 from lancelake.clock import ManualClock, SystemIds
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
-from lancelake.scan.search.recall import RecallRequest, measure_recall
-from lancelake.scan.search.stored_vectors import VectorColumn
+from lancelake.scan.search.recall import RecallRequest, VectorColumn, measure_recall
 from tests.support.official import Official
 from tests.support.read_tables import open_source
 from tests.support.search_tables import ROWS, write_articles

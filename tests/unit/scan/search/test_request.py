@@ -10,10 +10,9 @@ import pyarrow as pa
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.index.text.query import Match, MultiMatch, Phrase
-from lancelake.scan.nearest import Nearest
-from lancelake.scan.search.fusion import ReciprocalRankFusion
-from lancelake.scan.search.request import SearchRequest, vector_column, words_query
+from lancelake.index.text.text_query import Match, MultiMatch, Phrase
+from lancelake.scan.request import Nearest, ReciprocalRankFusion, SearchRequest
+from lancelake.scan.search.hybrid import vector_column, words_query
 from tests.support.read_tables import open_source
 from tests.support.search_tables import write_articles
 
@@ -45,7 +44,7 @@ def test_a_hybrid_search_fuses_more_rows_than_it_returns() -> None:
 
 def test_a_search_without_a_query_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="needs a query vector, a text, or both"):
-        SearchRequest()
+        SearchRequest().limited()
 
 
 def test_no_rows_are_refused() -> None:

@@ -12,10 +12,8 @@ import lancelake
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.frozen import FrozenMap
-from lancelake.scan.nearest import Nearest
-from lancelake.scan.search.fusion import WeightedScore
-from lancelake.scan.search.request import SearchRequest, words_query
-from lancelake.scan.search.run import search
+from lancelake.scan.request import Nearest, SearchRequest, WeightedScore
+from lancelake.scan.search.hybrid import search, words_query
 from tests.support.read_tables import open_source
 from tests.support.search_tables import ROWS, article_vectors, write_articles
 

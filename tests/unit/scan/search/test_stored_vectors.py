@@ -10,7 +10,7 @@ import pytest
 
 import lancelake
 from lancelake.errors import ColumnTypeError, InvalidRequestError
-from lancelake.scan.search.stored_vectors import VectorColumn, nearest_to_row, sampled_vectors
+from lancelake.scan.search.recall import VectorColumn, nearest_to_row, sampled_vectors
 from tests.support.read_tables import open_source
 from tests.support.search_tables import article_vectors, write_articles
 

@@ -1,4 +1,4 @@
-"""Plan of a full text search: the rows that match, ranked, and what is read of them."""
+"""Full-text search: plan."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lancelake.commit.snapshot import Snapshot, names_table
-from lancelake.errors import InvalidRequestError, LanceTableError, UnsupportedError
-from lancelake.format.rowids.segment import U64Array
-from lancelake.index.row_ids import RowIds
-from lancelake.index.text.query import Boolean, Boost, Match, MultiMatch, Phrase, TextQuery
-from lancelake.scan.explain import explain, index_steps, measured_scan
-from lancelake.scan.measure import ScanMeasure
+from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import InvalidRequestError, UnsupportedError, naming
+from lancelake.format.rowids import U64Array
+from lancelake.index.row_sets import RowIds
+from lancelake.index.text.text_query import Boolean, Boost, Match, MultiMatch, Phrase, TextQuery
+from lancelake.scan.explain import ScanMeasure, explain, index_steps, measured_scan
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import chosen_fragments, plan
-from lancelake.scan.ranked_search import RankedSearch
-from lancelake.scan.request import ScanRequest
-from lancelake.scan.row_mask import AllowedRows, masked_plan
-from lancelake.scan.scored_rows import SearchedRows
+from lancelake.scan.request import ScanRequest, SearchRequest
+from lancelake.scan.row_lookup import AllowedRows, plan_masked
+from lancelake.scan.search.ranked import RankedSearch, SearchedRows
+from lancelake.scan.search.text_index import RowTest, TextSearch, indexed_columns, text_column
 from lancelake.scan.stream import run
-from lancelake.scan.text_search.evaluate import RowTest, TextSearch
-from lancelake.scan.text_search.sources import indexed_columns, text_column
 
 SCORE = "_score"
 
@@ -35,7 +32,7 @@ class TextRows:
     """A search for the rows of one version that match a query."""
 
     snapshot: Snapshot
-    request: ScanRequest
+    request: SearchRequest
     query: TextQuery
     mask: AllowedRows | None
 
@@ -44,21 +41,18 @@ class TextRows:
         """Number of fragments that are searched, by their index or by a scan."""
         return len(chosen_fragments(self.snapshot, self.request))
 
-    def found(self) -> SearchedRows:
+    def search(self) -> SearchedRows:
         """Search, and return the rows of the result, the best first.
 
         With `prefilter`, only rows that the filter keeps are searched. Otherwise the filter is
         applied to the rows that the search returns, of which there may be fewer than the limit.
         """
-        try:
-            return self._filtered()
-        except LanceTableError as error:
-            place = self.snapshot.location.uri, self.snapshot.version
-            raise error.at(*place) from error.__cause__
+        with naming(self.snapshot.location.uri, self.snapshot.version):
+            return self._find()
 
     def steps(self, *, verbose: bool, measure: ScanMeasure | None) -> list[str]:
         """Describe the parts of the query, the outer ones first."""
-        first, *others = described(self.query)
+        first, *others = describe_query(self.query)
         others += [f"  {line}" for line in self._rows_read(verbose=verbose)]
         fragments = [f"  fragment {i}" for i in self._fragments()] if verbose else []
         count = "" if measure is None else f", {measured_scan(measure)}"
@@ -70,8 +64,8 @@ class TextRows:
         lines: list[str] = []
         if self.request.filter is not None and self.request.prefilter:
             reads = _matching(self.snapshot, self.request, self.mask, is_before=True)
-            found = reads.index_search
-            is_covered = found is not None and found.covered.issuperset(BitMap(fragments))
+            search = reads.index_search
+            is_covered = search is not None and search.covered.issuperset(BitMap(fragments))
             lines = index_steps(reads) if is_covered else explain(reads).splitlines()
         names = [] if self.request.fast_search else dict.fromkeys(_columns(self.query))
         for name in names:
@@ -86,7 +80,7 @@ class TextRows:
                 ]
         return lines
 
-    def _filtered(self) -> SearchedRows:
+    def _find(self) -> SearchedRows:
         request = self.request
         skip = request.offset or 0
         most = None if request.limit is None else request.limit + skip
@@ -98,30 +92,29 @@ class TextRows:
             allowed=_allowed(self.snapshot, request, self.mask, is_before=is_before),
         )
         rows = search.rows(self.query, most).ranked(most)
-        found = SearchedRows(
+        result = SearchedRows(
             snapshot=self.snapshot,
             addresses=rows.addresses[skip:],
             scores={SCORE: pa.array(rows.scores[skip:])},
         )
-        if request.filter is None or is_before or not len(found):
-            return found
-        return found.matching(request.filter)
+        if request.filter is None or is_before or not len(result):
+            return result
+        return result.matching(request.filter)
 
     def _fragments(self) -> BitMap:
         return BitMap(fragment.id for fragment in chosen_fragments(self.snapshot, self.request))
 
 
-@names_table
 def plan_text_search(
-    snapshot: Snapshot, request: ScanRequest, mask: AllowedRows | None = None
+    snapshot: Snapshot, request: SearchRequest, mask: AllowedRows | None = None
 ) -> RankedSearch:
     """Plan a search of one version."""
     if request.include_deleted_rows:
         raise UnsupportedError("Cannot include deleted rows in a full text search")
-    if request.text_query is None:
+    if request.text is None:
         raise InvalidRequestError("there is no full text query")
-    query = with_columns(snapshot, request.text_query)
-    request = replace(request, text_query=None)
+    query = with_columns(snapshot, request.text)
+    request = replace(request, text=None)
     rows = TextRows(snapshot=snapshot, request=request, query=query, mask=mask)
     return RankedSearch.of(snapshot, request, rows, {SCORE: pa.float32()})
 
@@ -168,7 +161,7 @@ def _on_indexed(snapshot: Snapshot, query: Match | Phrase) -> TextQuery:
 
 
 def _allowed(
-    snapshot: Snapshot, request: ScanRequest, mask: AllowedRows | None, *, is_before: bool
+    snapshot: Snapshot, request: SearchRequest, mask: AllowedRows | None, *, is_before: bool
 ) -> RowTest | None:
     """Return which rows may be found; None for all."""
     if not is_before and mask is None:
@@ -177,7 +170,7 @@ def _allowed(
 
 
 def _matching(
-    snapshot: Snapshot, request: ScanRequest, mask: AllowedRows | None, *, is_before: bool
+    snapshot: Snapshot, request: SearchRequest, mask: AllowedRows | None, *, is_before: bool
 ) -> ScanPlan:
     """Plan the scan for the rows that may be found."""
     wanted = ScanRequest(
@@ -187,7 +180,7 @@ def _matching(
         fragment_ids=request.fragment_ids,
         use_scalar_index=request.use_scalar_index and mask is None,
     )
-    return plan(snapshot, wanted) if mask is None else masked_plan(snapshot, wanted, mask)
+    return plan(snapshot, wanted) if mask is None else plan_masked(snapshot, wanted, mask)
 
 
 def _addresses(reads: ScanPlan) -> U64Array:
@@ -196,7 +189,7 @@ def _addresses(reads: ScanPlan) -> U64Array:
     return np.concatenate([np.zeros(0, np.uint64), *parts])
 
 
-def described(query: TextQuery) -> list[str]:
+def describe_query(query: TextQuery) -> list[str]:
     """Describe a query, the outer parts first."""
     match query:
         case Match():
@@ -204,15 +197,15 @@ def described(query: TextQuery) -> list[str]:
         case Phrase():
             return [f"PhraseQuery: column={query.column}, query=[{query.text}]"]
         case Boost():
-            parts = [*described(query.positive), *described(query.negative)]
+            parts = [*describe_query(query.positive), *describe_query(query.negative)]
             return [f"BoostQuery: negative_boost={query.negative_boost}", *_inner(parts)]
         case MultiMatch():
-            return ["MultiMatchQuery", *_inner([s for p in query.parts for s in described(p)])]
+            return ["MultiMatchQuery", *_inner([s for p in query.parts for s in describe_query(p)])]
         case Boolean():
             steps = ["BooleanQuery"]
             for name in ("must", "should", "must_not"):
                 for part in getattr(query, name):
-                    first, *rest = described(part)
+                    first, *rest = describe_query(part)
                     steps += _inner([f"{name}: {first}", *rest])
             return steps
         case _:

@@ -1,30 +1,31 @@
-"""Output of a search: rows at some addresses, with columns that the search computed."""
+"""Rows with scores or distances, in order."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import FrozenBitMap
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.row_meta import META_NAMES, MetaColumn
+from lancelake.data.deletion_files import META_NAMES, MetaColumn
 from lancelake.expr.bind import BoundExpression, bind
-from lancelake.expr.engine import Evaluator
+from lancelake.expr.evaluate import Evaluator
 from lancelake.expr.predicate import Filter, Predicate, predicate
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
 from lancelake.format.row_address import by_fragment, fragment_of, offset_of
-from lancelake.format.rowids.segment import U64Array
+from lancelake.format.rowids import U64Array
 from lancelake.scan.execute import kept_offsets
-from lancelake.scan.live_rows import Mask, to_mask
-from lancelake.scan.outputs import expression_schema
-from lancelake.scan.per_snapshot import PerSnapshot
+from lancelake.scan.explain import ScanMeasure, sort_step
+from lancelake.scan.index_search.sources import PerSnapshot
 from lancelake.scan.planner import plan
-from lancelake.scan.request import ScanRequest
-from lancelake.scan.stream import run
+from lancelake.scan.request import DEFAULT_BATCH_ROWS, ScanRequest, SearchRequest, expression_schema
+from lancelake.scan.stream import run, sort_batches
+from lancelake.scan.task_rows import Mask, to_mask
 
 _ADDRESS = MetaColumn.ROW_ADDRESS.value
 _KEPT_SCHEMAS = 64
@@ -35,14 +36,14 @@ def rows_at(snapshot: Snapshot, addresses: U64Array, request: ScanRequest) -> pa
     """Return live rows at addresses, in their order, with their address as last column."""
     unique, inverse = np.unique(addresses, return_inverse=True)
     parts = by_fragment(unique)
-    chosen = tuple(FragmentId(number) for number in sorted(parts))
-    scan = plan(snapshot, replace(request, with_row_address=True, fragment_ids=chosen))
+    ids = tuple(FragmentId(number) for number in sorted(parts))
+    scan = plan(snapshot, replace(request, with_row_address=True, fragment_ids=ids))
     tasks = tuple(task.matching(parts[task.fragment.id]) for task in scan.tasks)
     with run(replace(scan, tasks=tasks)) as reader:
-        found = reader.read_all()
-    at = found.column(found.num_columns - 1).to_numpy()
+        table = reader.read_all()
+    at = table.column(table.num_columns - 1).to_numpy()
     order = np.argsort(at, kind="stable")
-    return found.take(pa.array(order[np.searchsorted(at[order], unique)][inverse]))
+    return table.take(pa.array(order[np.searchsorted(at[order], unique)][inverse]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +59,11 @@ class SearchedRows:
 
     def only(self, places: np.ndarray) -> SearchedRows:
         """Return the rows at these places."""
-        chosen = pa.array(places)
+        rows = pa.array(places)
         return replace(
             self,
             addresses=self.addresses[places],
-            scores={name: values.take(chosen) for name, values in self.scores.items()},
+            scores={name: values.take(rows) for name, values in self.scores.items()},
         )
 
     def matching(self, filter: Filter) -> SearchedRows:
@@ -72,8 +73,8 @@ class SearchedRows:
         shown = pa.schema([*expression_schema(schema), *fields])
         wanted = predicate(filter, schema, shown, (*META_NAMES, *self.scores))
         uses_scores = any(path[0] in self.scores for path in wanted.paths)
-        kept = self._by_value(wanted) if uses_scores else self._by_scan(wanted)
-        return self.only(np.flatnonzero(kept))
+        is_match = self._by_value(wanted) if uses_scores else self._by_scan(wanted)
+        return self.only(np.flatnonzero(is_match))
 
     def evaluated(self, expression: BoundExpression) -> pa.Array:
         """Return the value of an expression, which may use the computed columns, for each row."""
@@ -84,18 +85,16 @@ class SearchedRows:
 
     def _by_scan(self, wanted: Predicate) -> Mask:
         parts = by_fragment(self.addresses)
-        chosen = tuple(FragmentId(number) for number in sorted(parts))
-        request = ScanRequest(
-            columns=(), filter=wanted, fragment_ids=chosen, use_scalar_index=False
-        )
-        kept = np.zeros(len(self.addresses), dtype=np.bool_)
+        ids = tuple(FragmentId(number) for number in sorted(parts))
+        request = ScanRequest(columns=(), filter=wanted, fragment_ids=ids, use_scalar_index=False)
+        is_match = np.zeros(len(self.addresses), dtype=np.bool_)
         numbers, offsets = fragment_of(self.addresses), offset_of(self.addresses)
         for task in plan(self.snapshot, request).tasks:
             rows = FrozenBitMap(parts[task.fragment.id])
-            found = kept_offsets(replace(task, rows=rows, recheck=True))
-            matching = np.frombuffer(found.to_array(), dtype=np.uint32)
-            kept |= (numbers == task.fragment.id) & np.isin(offsets, matching)
-        return kept
+            matches = kept_offsets(replace(task, rows=rows, recheck=True))
+            matching = np.frombuffer(matches.to_array(), dtype=np.uint32)
+            is_match |= (numbers == task.fragment.id) & np.isin(offsets, matching)
+        return is_match
 
     def _batch(self, paths: tuple[tuple[str, ...], ...]) -> pa.RecordBatch:
         """Return the columns of expressions, as one batch."""
@@ -118,7 +117,7 @@ class SearchOutput:
 
     @staticmethod
     def of(
-        snapshot: Snapshot, request: ScanRequest, first: tuple[str, ...], score: str
+        snapshot: Snapshot, request: SearchRequest, first: tuple[str, ...], score: str
     ) -> SearchOutput:
         """Resolve the columns of a request.
 
@@ -151,17 +150,17 @@ class SearchOutput:
     def schema(self, snapshot: Snapshot, scores: Mapping[str, pa.DataType]) -> pa.Schema:
         """Return the Arrow schema of the result, kept with the snapshot."""
         if self.late:
-            return self._planned_schema(snapshot, scores)
-        known = _schemas(snapshot)
+            return self._plan_schema(snapshot, scores)
+        schemas = _schemas(snapshot)
         key = self.names, self.request, tuple(scores.items())
-        found = known.get(key)
-        if found is None:
-            if len(known) >= _KEPT_SCHEMAS:
-                known.clear()
-            found = known[key] = self._planned_schema(snapshot, scores)
-        return found
+        schema = schemas.get(key)
+        if schema is None:
+            if len(schemas) >= _KEPT_SCHEMAS:
+                schemas.clear()
+            schema = schemas[key] = self._plan_schema(snapshot, scores)
+        return schema
 
-    def _planned_schema(self, snapshot: Snapshot, scores: Mapping[str, pa.DataType]) -> pa.Schema:
+    def _plan_schema(self, snapshot: Snapshot, scores: Mapping[str, pa.DataType]) -> pa.Schema:
         none = SearchedRows(
             snapshot=snapshot,
             addresses=np.zeros(0, dtype=np.uint64),
@@ -169,16 +168,16 @@ class SearchOutput:
         )
         return self.table(none).schema
 
-    def table(self, found: SearchedRows, also: tuple[str, ...] = ()) -> pa.Table:
+    def table(self, rows: SearchedRows, also: tuple[str, ...] = ()) -> pa.Table:
         """Read the columns of rows, and further columns `also`."""
-        table = rows_at(found.snapshot, found.addresses, self.request)
-        for name, values in found.scores.items():
+        table = rows_at(rows.snapshot, rows.addresses, self.request)
+        for name, values in rows.scores.items():
             table = table.append_column(_score_field(name, values.type), values)
         for name, expression in self.late.items():
-            table = table.append_column(name, found.evaluated(expression))
+            table = table.append_column(name, rows.evaluated(expression))
         missing = tuple(name for name in also if name not in table.column_names)
         if missing:
-            more = rows_at(found.snapshot, found.addresses, ScanRequest(columns=missing))
+            more = rows_at(rows.snapshot, rows.addresses, ScanRequest(columns=missing))
             for name in missing:
                 table = table.append_column(more.schema.field(name), more.column(name))
         wanted = dict.fromkeys([*self.names, *also])
@@ -204,3 +203,81 @@ def _stored_request(
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema=schema)
+
+
+class RankedRowsFinder(Protocol):
+    """What distinguishes one kind of search from another."""
+
+    @property
+    def num_fragments(self) -> int:
+        """Number of fragments that are scanned."""
+        ...
+
+    def search(self) -> SearchedRows:
+        """Search, and return the rows of the result by rank."""
+        ...
+
+    def steps(self, *, verbose: bool, measure: ScanMeasure | None) -> list[str]:
+        """Describe the steps of the search, the last one first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedSearch:
+    """A search of one version, ready to run."""
+
+    request: SearchRequest
+    finder: RankedRowsFinder
+    output: SearchOutput
+    schema: pa.Schema
+
+    @staticmethod
+    def of(
+        snapshot: Snapshot,
+        request: SearchRequest,
+        finder: RankedRowsFinder,
+        computed: Mapping[str, pa.DataType],
+    ) -> RankedSearch:
+        """Prepare a search with these computed columns, of which the last is the score."""
+        *first, score = computed
+        output = SearchOutput.of(snapshot, request, tuple(first), score)
+        schema = output.schema(snapshot, computed)
+        return RankedSearch(request=request, finder=finder, output=output, schema=schema)
+
+    @property
+    def num_fragments(self) -> int:
+        """Number of fragments to scan."""
+        return self.finder.num_fragments
+
+    def run(self, measure: ScanMeasure | None = None) -> pa.RecordBatchReader:
+        """Search, and stream the rows found, the best first unless another order is asked for."""
+        search = self.finder.search
+        result = search() if measure is None else measure.searched(search)
+        keys = self.request.order_by
+        rows = self.request.batch_size or DEFAULT_BATCH_ROWS
+        table = self.output.table(result, tuple(key.column for key in keys))
+        batches = table.to_batches(max_chunksize=rows)
+        if keys and len(table):
+            ordered = sort_batches(table.schema, iter(batches), keys, batch_rows=rows)
+            batches = [batch.select(self.schema.names) for batch in ordered]
+        returned: Iterator[pa.RecordBatch] = (batch.cast(self.schema) for batch in batches)
+        if measure is not None:
+            returned = measure.returned(returned)
+        return pa.RecordBatchReader.from_batches(self.schema, returned)
+
+    def count(self) -> int:
+        """Search, and count the rows found."""
+        return len(self.finder.search())
+
+    def explain(self, *, verbose: bool = False, measure: ScanMeasure | None = None) -> str:
+        """Describe the steps, the last one first."""
+        request = self.request
+        steps = [f"Output: {', '.join(self.schema.names) or '(no columns)'}"]
+        if request.order_by:
+            steps.append(sort_step(request.order_by))
+        if request.limit is not None or request.offset:
+            steps.append(f"Limit: skip={request.offset or 0}, fetch={request.limit}")
+        if request.filter is not None and not request.prefilter:
+            steps.append("Filter: after the search")
+        steps += self.finder.steps(verbose=verbose, measure=measure)
+        return "\n".join("  " * depth + step for depth, step in enumerate(steps)) + "\n"

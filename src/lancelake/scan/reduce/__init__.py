@@ -1,1 +1,0 @@
-"""Partial aggregates and top rows, computed per partition."""

@@ -1,1 +1,0 @@
-"""Full text search of a version: rows ranked by their scores."""

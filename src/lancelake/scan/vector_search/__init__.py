@@ -1,1 +1,0 @@
-"""Search of the rows whose vectors are nearest to a query."""
