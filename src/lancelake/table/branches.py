@@ -1,22 +1,49 @@
-"""Deleting and annotating branches."""
+"""Branches, tags, clones and restored versions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lancelake.commit import ref_files
-from lancelake.errors import InvalidRequestError, RefNotFoundError
+from lancelake.commit.ref_files import RefTarget
+from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.versions import open_line
+from lancelake.errors import InvalidRequestError, RefNotFoundError, VersionNotFoundError
 from lancelake.format import layout
-from lancelake.format.refs import Branch
-from lancelake.storage.leftovers import remove_leftovers
+from lancelake.format.bases import BasePath
+from lancelake.format.ids import Version
+from lancelake.format.layout import ensure_branch_name
+from lancelake.format.operations import Clone, Restore, UpdateBases
+from lancelake.format.refs import Branch, Fork, Tag
+from lancelake.index.cache import segment_place
+from lancelake.storage.local import remove_leftovers
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
-from lancelake.table.refs import list_branches, list_tags, load_branch
+from lancelake.storage.store import ObjectChunks, ObjectStore, copy_across
+from lancelake.storage.table_files import FileAt
+from lancelake.table.open import (
+    Latest,
+    OnBranch,
+    Reference,
+    branch_location,
+    list_branches,
+    list_tags,
+    load_branch,
+    open_snapshot,
+)
+from lancelake.table.publish import (
+    DEFAULT_CHOICES,
+    CommitChoices,
+    ensure_free,
+    new_transaction,
+    publish,
+    publish_clone,
+)
 
 
 def annotate_branch(main: Location, name: str, metadata: Mapping[str, str]) -> None:
     """Replace the metadata of a branch."""
-    ref_files.annotate_branch(open_store(main), name, metadata)
+    ref_files.annotate_branch(main.store, name, metadata)
 
 
 def remove_branch(main: Location, name: str) -> None:
@@ -26,13 +53,13 @@ def remove_branch(main: Location, name: str) -> None:
     deleted too.
     """
     try:
-        found = load_branch(main, name)
+        branch = load_branch(main, name)
     except RefNotFoundError:
         if not _delete_files(main, name):
             raise
         return
-    _ensure_unused(main, name, found)
-    ref_files.remove_branch(open_store(main), name)
+    _ensure_unused(main, name, branch)
+    ref_files.remove_branch(main.store, name)
     _delete_files(main, name)
 
 
@@ -45,15 +72,15 @@ def _delete_files(main: Location, name: str) -> bool:
     )
     # Listed below the table's root, where links are not followed, not below the branch's.
     folder = layout.branch_root(name)
-    store = open_store(main)
+    store = main.store
     paths = [info.path for info in store.list(folder) if not info.path.startswith(below)]
     store.delete_many(paths)
     remove_leftovers(main, folder, keep=below)
     return bool(paths)
 
 
-def _ensure_unused(main: Location, name: str, found: Branch) -> None:
-    lineage = found.lineage or ()
+def _ensure_unused(main: Location, name: str, branch: Branch) -> None:
+    lineage = branch.lineage or ()
     children = [
         (other, document.parent_version)
         for other, document in list_branches(main).items()
@@ -66,3 +93,164 @@ def _ensure_unused(main: Location, name: str, found: Branch) -> None:
             problem = f"Branch {name} is referenced by {what} ({shown}), can not delete"
             action = f"Delete these {what} first."
             raise InvalidRequestError(problem, table=main.uri, branch=name, action=action)
+
+
+def create_tag(base: Snapshot, name: str, reference: Reference) -> Tag:
+    """Create a tag for a version."""
+    target = _target(base, reference)
+    clock = base.location.session.clock
+    return ref_files.create_tag(_store(base), name, target, clock=clock)
+
+
+def move_tag(base: Snapshot, name: str, reference: Reference) -> Tag:
+    """Move an existing tag to another version."""
+    target, clock = _target(base, reference), base.location.session.clock
+    return ref_files.move_tag(_store(base), name, target, clock=clock)
+
+
+def annotate_tag(base: Snapshot, name: str, metadata: Mapping[str, str]) -> None:
+    """Replace the metadata of a tag."""
+    ref_files.annotate_tag(_store(base), name, metadata)
+
+
+def remove_tag(base: Snapshot, name: str) -> None:
+    """Delete a tag; the version is kept."""
+    ref_files.remove_tag(_store(base), name)
+
+
+def _store(base: Snapshot) -> ObjectStore:
+    return base.main_location.store
+
+
+def _target(base: Snapshot, reference: Reference) -> RefTarget:
+    try:
+        snapshot = open_snapshot(base.location, reference, main=base.main_location)
+    except VersionNotFoundError as error:
+        if not isinstance(reference, OnBranch) or reference.version is None:
+            raise
+        named = f"{reference.branch or 'main'}:{reference.version}"
+        problem = f"Version not found error: version {named} does not exist"
+        raise VersionNotFoundError(problem, version=reference.version) from error
+    return RefTarget(
+        branch=snapshot.branch,
+        version=Version(snapshot.version),
+        manifest_size=snapshot.manifest_size,
+    )
+
+
+def create_branch(
+    source: Snapshot, name: str, choices: CommitChoices = DEFAULT_CHOICES
+) -> Snapshot:
+    """Create a branch at a version: a shallow clone below the table, then its document."""
+    ensure_branch_name(name)
+    main = source.main_location
+    target = branch_location(main, name)
+    branch = _begun(source, target, name)
+    if branch is None:
+        branch = _clone(source, target, is_shallow=True, branch=name, choices=choices)
+    lineage = _lineage(source)
+    session = main.session
+    ref_files.create_branch(
+        main.store,
+        name,
+        RefTarget(
+            branch=source.branch,
+            version=Version(source.version),
+            manifest_size=source.manifest_size,
+        ),
+        lineage=lineage,
+        clock=session.clock,
+        ids=session.ids,
+    )
+    return branch
+
+
+def shallow_clone(
+    source: Snapshot, target: Location, choices: CommitChoices = DEFAULT_CHOICES
+) -> Snapshot:
+    """Create a table that refers to the files of another."""
+    return _clone(source, target, is_shallow=True, branch=None, choices=choices)
+
+
+def deep_clone(
+    source: Snapshot, target: Location, choices: CommitChoices = DEFAULT_CHOICES
+) -> Snapshot:
+    """Copy a version with all its files; the copy is independent of the original."""
+    ensure_free(target)
+    for place, path in _files(source):
+        store = place.store
+        copy_across(ObjectChunks(store=store, path=place.path), target.store, path)
+    return _clone(source, target, is_shallow=False, branch=None, choices=choices)
+
+
+def _clone(
+    source: Snapshot,
+    target: Location,
+    *,
+    is_shallow: bool,
+    branch: str | None,
+    choices: CommitChoices,
+) -> Snapshot:
+    operation = _operation(source, is_shallow=is_shallow, branch=branch)
+    named = replace(choices, naming=source.name.naming)
+    transaction = new_transaction(operation, source.version, named, ids=target.session.ids)
+    return publish_clone(target, transaction, source, named)
+
+
+def _operation(source: Snapshot, *, is_shallow: bool, branch: str | None) -> Clone:
+    return Clone(
+        is_shallow=is_shallow,
+        ref_name=source.branch,
+        ref_version=Version(source.version),
+        ref_path=source.location.uri,
+        branch_name=branch,
+    )
+
+
+def _begun(source: Snapshot, target: Location, name: str) -> Snapshot | None:
+    """Return the existing clone of a branch whose creation was interrupted."""
+    latest = open_line(target).handler.latest()
+    if latest is None:
+        return None
+    begun = Snapshot.load(target, latest)
+    recorded = begun.transaction
+    expected = _operation(source, is_shallow=True, branch=name)
+    is_same = recorded is not None and recorded.operation == expected
+    return begun if is_same else None
+
+
+def _lineage(source: Snapshot) -> tuple[Fork, ...]:
+    if source.branch is None:
+        return ()
+    return load_branch(source.main_location, source.branch).lineage or ()
+
+
+def _files(source: Snapshot) -> list[tuple[FileAt, str]]:
+    """Return every file of a version with its path below another root."""
+    files: list[tuple[FileAt, str]] = []
+    for fragment in source.manifest.fragments:
+        files += [(source.files.data_file(f), layout.data_file(f.path)) for f in fragment.files]
+        if fragment.deletion_file is not None:
+            place = source.files.deletion_file(fragment.id, fragment.deletion_file)
+            files.append((place, place.path))
+    for index in source.indices:
+        folder = segment_place(source, index)
+        for info in folder.store.list(folder.path):
+            path = f"{layout.index_dir(index.uuid)}/{info.path.removeprefix(folder.path + '/')}"
+            files.append((FileAt(root=folder.root, path=info.path), path))
+    return files
+
+
+def restore(snapshot: Snapshot, choices: CommitChoices = DEFAULT_CHOICES) -> Snapshot:
+    """Make this version the newest; row ids and fragment ids are never reused."""
+    head = open_snapshot(snapshot.location, Latest())
+    operation = Restore(version=Version(snapshot.version))
+    return publish(head, operation, choices)
+
+
+def add_bases(
+    base: Snapshot, bases: tuple[BasePath, ...], choices: CommitChoices = DEFAULT_CHOICES
+) -> Snapshot:
+    """Register additional base paths under which files of the table may be stored."""
+    operation = UpdateBases(new_bases=bases)
+    return publish(base, operation, choices)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import assert_never
 
 from lancelake.commit.snapshot import Snapshot
@@ -16,10 +15,10 @@ from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import Operation
 from lancelake.format.schema import Schema
-from lancelake.storage.confined import confined_path
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
+from lancelake.storage.store import confined_path
 from lancelake.storage.table_files import FileAt, TableFiles
+from lancelake.threads import Pool
 
 # Above this number of files in one folder, the folder is listed.
 _MOST_LOOKS = 64
@@ -53,7 +52,7 @@ def _ensure_complete(tables: TableFiles, indices: tuple[IndexMetadata, ...]) -> 
     """Refuse an index whose files are not there in full."""
     for index in indices:
         folder = tables.index_dir(index)
-        store = open_store(folder.root)
+        store = folder.store
         for file in index.files:
             path = f"{folder.path}/{confined_path(file.path)}"
             try:
@@ -109,12 +108,12 @@ def _fragments(operation: Operation) -> Iterator[Fragment]:
 def _new_files(operation: Operation, known: Mapping[FragmentId, Fragment]) -> list[DataFile]:
     if isinstance(operation, ops.DataReplacement):
         return [each.new_file for each in operation.replacements]
-    found: list[DataFile] = []
+    files: list[DataFile] = []
     for fragment in _fragments(operation):
         old = known.get(fragment.id)
         before = {(f.base_id, f.path) for f in old.files} if old is not None else set()
-        found += [f for f in fragment.files if (f.base_id, f.path) not in before]
-    return found
+        files += [f for f in fragment.files if (f.base_id, f.path) not in before]
+    return files
 
 
 def _ensure_fields(base: Snapshot | None, operation: Operation, files: list[DataFile]) -> None:
@@ -175,12 +174,12 @@ def _ensure_there(root: Location, places: list[FileAt]) -> None:
 
 
 def _absent(root: Location, folder: str, places: list[FileAt]) -> list[FileAt]:
-    store = open_store(root)
+    store = root.store
     if len(places) > _MOST_LOOKS:
         names = set(store.list_names(folder))
         return [place for place in places if place.path.rpartition("/")[2] not in names]
     if len(places) == 1:
         return [] if store.exists(places[0].path) else places
-    with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
+    with Pool(_LOOKS_AT_ONCE) as pool:
         there = pool.map(store.exists, [place.path for place in places])
-        return [place for place, found in zip(places, there, strict=True) if not found]
+        return [place for place, exists in zip(places, there, strict=True) if not exists]

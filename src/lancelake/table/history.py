@@ -1,29 +1,29 @@
-"""Version history of a table, with times and statistics."""
+"""History of a table: its versions, and what each changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import repeat
 
+from lancelake.caches import CacheKind
 from lancelake.commit.external_store import ExternalHandler
 from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.version_line import open_line
-from lancelake.commit.versions import list_versions
-from lancelake.data.recently_used import RecentlyUsed
+from lancelake.commit.versions import list_versions, open_line
 from lancelake.errors import LanceTableError, ObjectNotFoundError, VersionNotFoundError
 from lancelake.format import layout
-from lancelake.format.flags import ensure_readable
+from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
+from lancelake.format.frozen import parse
 from lancelake.format.ids import is_detached
-from lancelake.format.names import parse_manifest_name
-from lancelake.format.unknown import parse
+from lancelake.format.layout import parse_manifest_name
+from lancelake.format.manifest import ensure_readable
+from lancelake.format.operations import DataReplacement, Operation, Rewrite
 from lancelake.format.version_outline import VersionOutline, decode
 from lancelake.proto import table_pb2
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
+from lancelake.threads import Pool
 
 _LOCAL = {"file", "memory"}
 # Number of manifests requested in parallel from a store with high latency.
@@ -63,7 +63,9 @@ class VersionFacts:
     summary: VersionSummary
 
 
-_KNOWN: RecentlyUsed[_Seen, VersionFacts] = RecentlyUsed(_MOST_KNOWN)
+FACTS: CacheKind[_Seen, VersionFacts] = CacheKind(
+    name="version_facts", most_bytes=64 << 20, weight=lambda _: 512, most_values=_MOST_KNOWN
+)
 
 
 def history(location: Location, *, newest_first: bool = False) -> Iterator[Snapshot]:
@@ -86,17 +88,18 @@ def history_in_numbers(location: Location) -> list[VersionFacts]:
     if isinstance(line.handler, ExternalHandler):
         # A version recorded by the commit service is listed under its own name.
         line.handler.latest()
-    found: dict[_Seen, VersionFacts | None] = {}
+    cache = location.session.caches[FACTS]
+    facts_of: dict[_Seen, VersionFacts | None] = {}
     for info in line.store.list(layout.VERSIONS):
         seen = (location.uri, info.path, info.e_tag)
-        found[seen] = _KNOWN.peek(seen) if info.e_tag is not None else None
-    unknown = [seen for seen, facts in found.items() if facts is None and _is_attached(seen[1])]
+        facts_of[seen] = cache.peek(seen) if info.e_tag is not None else None
+    unknown = [seen for seen, facts in facts_of.items() if facts is None and _is_attached(seen[1])]
     sums = FragmentSums()
     for seen, data in _manifests(location, unknown):
         facts = _facts(location, seen[1], data, sums)
-        found[seen] = _KNOWN.get(seen, partial(_same, facts))
+        facts_of[seen] = cache.get(seen, partial(_same, facts))
     # Both names of a version that is being renamed have the same content.
-    every = {facts.version: facts for facts in found.values() if facts is not None}
+    every = {facts.version: facts for facts in facts_of.values() if facts is not None}
     return [every[version] for version in sorted(every)]
 
 
@@ -136,17 +139,17 @@ class FragmentSums:
     def of_snapshot(self, snapshot: Snapshot) -> VersionSummary:
         """Compute the statistics of a version from those of the one before in the calls."""
         payloads = FragmentList.of(snapshot.manifest.fragments).payloads()
-        found = frozenset(payloads)
+        entries = frozenset(payloads)
         last, total = self._last
-        if len(found) < len(payloads):
+        if len(entries) < len(payloads):
             return self._total(payloads, trusts=True)
-        come = self._total([*(found - last)], trusts=True)
-        gone = self._total([*(last - found)], trusts=True)
+        come = self._total([*(entries - last)], trusts=True)
+        gone = self._total([*(last - entries)], trusts=True)
         sums = {
             f.name: getattr(total, f.name) + getattr(come, f.name) - getattr(gone, f.name)
             for f in fields(VersionSummary)
         }
-        self._last = found, VersionSummary(**sums)
+        self._last = entries, VersionSummary(**sums)
         return self._last[1]
 
     def of(self, outline: VersionOutline) -> VersionSummary:
@@ -154,11 +157,11 @@ class FragmentSums:
         return self._total(outline.fragments, trusts=outline.names_writer)
 
     def _total(self, fragments: Sequence[bytes], *, trusts: bool) -> VersionSummary:
-        found = [self._known.get(each) or self._counted(each) for each in fragments]
-        columns = zip(*found, strict=True) if found else repeat((), _KINDS_OF_COUNTS)
+        counts = [self._known.get(each) or self._counted(each) for each in fragments]
+        columns = zip(*counts, strict=True) if counts else repeat((), _KINDS_OF_COUNTS)
         files, size, deletions, rows, deleted = map(sum, columns)
         return VersionSummary(
-            total_fragments=len(found),
+            total_fragments=len(counts),
             total_data_files=files,
             total_files_size=size,
             total_deletion_files=deletions,
@@ -191,13 +194,13 @@ def _manifests(location: Location, wanted: Sequence[_Seen]) -> Iterator[tuple[_S
     if location.scheme in _LOCAL:
         yield from (pair for pair in map(read, wanted) if pair is not None)
         return
-    with ThreadPoolExecutor(_REQUESTS, thread_name_prefix="versions") as pool:
+    with Pool(_REQUESTS) as pool:
         yield from (pair for pair in pool.map(read, wanted) if pair is not None)
 
 
 def _manifest(location: Location, seen: _Seen) -> tuple[_Seen, bytes] | None:
     try:
-        return seen, open_store(location).get(seen[1])
+        return seen, location.store.get(seen[1])
     except ObjectNotFoundError:
         # Cleaned up since the versions were listed.
         return None
@@ -217,3 +220,60 @@ def _facts(location: Location, path: str, data: bytes, sums: FragmentSums) -> Ve
 
 def _same(facts: VersionFacts) -> VersionFacts:
     return facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionDelta:
+    """Rows and fragments added and removed; rows are None if the manifests do not record them."""
+
+    rows_added: int | None
+    rows_removed: int | None
+    fragments_added: int
+    fragments_removed: int
+
+
+def change(before: Snapshot | None, after: Snapshot, operation: Operation | None) -> VersionDelta:
+    """Compare a version with its predecessor; None if it is the first version.
+
+    Rows that an update moves count as removed and added, rows that a compaction moves do not.
+    """
+    earlier = FragmentList.of(() if before is None else before.manifest.fragments)
+    later = FragmentList.of(after.manifest.fragments)
+    # Entries that are identical in both versions are not decoded.
+    old = {f.id: f for f in earlier.changed_since(later)}
+    new = {f.id: f for f in later.changed_since(earlier)}
+    same = {i for i in new if i in old and _is_same(old[i], new[i], operation)}
+    gone = [f for i, f in old.items() if i not in same]
+    come = [f for i, f in new.items() if i not in same]
+    deleted = [_difference(old[i], new[i]) for i in same]
+    is_rewrite = isinstance(operation, Rewrite)
+    return VersionDelta(
+        rows_added=0 if is_rewrite else _total([f.live_rows for f in come], deleted, -1),
+        rows_removed=0 if is_rewrite else _total([f.live_rows for f in gone], deleted, 1),
+        fragments_added=len(come),
+        fragments_removed=len(gone),
+    )
+
+
+def version_rows(snapshot: Snapshot) -> int | None:
+    """Count the live rows of a version; None if the manifest does not record them."""
+    return FragmentList.of(snapshot.manifest.fragments).live_rows()
+
+
+def _is_same(old: Fragment, new: Fragment, operation: Operation | None) -> bool:
+    """Whether two fragments are the same; an overwrite may reuse ids, so their files must agree."""
+    if isinstance(operation, DataReplacement):
+        return True
+    return not {f.path for f in old.files}.isdisjoint(f.path for f in new.files)
+
+
+def _difference(old: Fragment, new: Fragment) -> int | None:
+    """Count the rows deleted from a fragment; negative if rows came back."""
+    before, after = old.num_deleted_rows, new.num_deleted_rows
+    return None if before is None or after is None else after - before
+
+
+def _total(counts: list[int | None], deleted: list[int | None], sign: int) -> int | None:
+    parts = counts + [None if n is None else max(0, n * sign) for n in deleted]
+    known = [n for n in parts if n is not None]
+    return sum(known) if len(known) == len(parts) else None

@@ -9,7 +9,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import TableNotFoundError
-from lancelake.storage import open as opening
+from lancelake.storage import open_stores as opening
 from lancelake.storage.local import LocalStore
 from tests.support.failing_store import Crash, FailingCalls, Stop
 

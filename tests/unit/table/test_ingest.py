@@ -14,7 +14,7 @@ import pytest
 
 import lancelake
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
-from lancelake.table.ingest import to_reader
+from lancelake.table.ingest.objects import to_reader
 
 TABLE = pa.table({"a": [1, 2, 3], "b": ["x", None, "z"]})
 BATCH = TABLE.to_batches()[0]

@@ -10,8 +10,8 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.pylance.lance import manifest_needs_migration
-from lancelake.table.migrate import lacks_facts
-from lancelake.txn.state import TableState
+from lancelake.table.config import lacks_facts
+from lancelake.txn.options import TableState
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from pydantic import BaseModel, Field, create_model
 
 from lancelake.errors import UnknownDataError
-from lancelake.table import models
-from lancelake.table.ingest import to_reader
+from lancelake.table.ingest import objects
+from lancelake.table.ingest.objects import to_reader
 
 
 class Color(enum.Enum):
@@ -73,29 +73,29 @@ def test_an_annotation_has_an_arrow_type(
     annotation: Any, dtype: pa.DataType, nullable: bool
 ) -> None:
     model = create_model("Model", column=(annotation, ...))
-    assert models.schema_of(model) == pa.schema([pa.field("column", dtype, nullable)])
+    assert objects.schema_of(model) == pa.schema([pa.field("column", dtype, nullable)])
 
 
 def test_a_time_zone_comes_from_the_extras_of_the_field() -> None:
     class Visit(BaseModel):
         at: datetime = Field(json_schema_extra={"tz": "UTC"})
 
-    assert models.schema_of(Visit).field("at").type == pa.timestamp("us", tz="UTC")
+    assert objects.schema_of(Visit).field("at").type == pa.timestamp("us", tz="UTC")
 
 
 def test_a_default_does_not_make_a_column_nullable() -> None:
-    assert not models.schema_of(Row).field("color").nullable
+    assert not objects.schema_of(Row).field("color").nullable
 
 
 @pytest.mark.parametrize("annotation", [dict, list, complex, int | str, tuple[int, str]])
 def test_an_annotation_without_an_arrow_type_is_refused(annotation: Any) -> None:
     model = create_model("Model", column=(annotation, ...))
     with pytest.raises(UnknownDataError, match="unsupported type"):
-        models.schema_of(model)
+        objects.schema_of(model)
 
 
 def test_members_of_enumerations_are_stored_as_their_values() -> None:
-    batch = models.batch_of([Row(id=1), Row(id=2, color=Color.BLUE, point=Point(x=3))], Row)
+    batch = objects.batch_of([Row(id=1), Row(id=2, color=Color.BLUE, point=Point(x=3))], Row)
     assert batch.to_pylist() == [
         {"id": 1, "color": "red", "point": None},
         {"id": 2, "color": "blue", "point": {"x": 3, "label": None}},
@@ -104,17 +104,17 @@ def test_members_of_enumerations_are_stored_as_their_values() -> None:
 
 def test_rows_of_a_subclass_are_refused() -> None:
     with pytest.raises(UnknownDataError, match="row 1 must be an instance of Row exactly"):
-        models.batch_of([Row(id=1), Wider(id=2)], Row)
+        objects.batch_of([Row(id=1), Wider(id=2)], Row)
 
 
 def test_rows_must_be_a_list() -> None:
     with pytest.raises(UnknownDataError, match="must be a list"):
-        models.batch_of((Row(id=1),), Row)
+        objects.batch_of((Row(id=1),), Row)
 
 
 def test_a_list_of_models_is_a_stream() -> None:
     found = to_reader([Row(id=1)]).read_all()
-    assert found.schema == models.schema_of(Row)
+    assert found.schema == objects.schema_of(Row)
     assert found["id"].to_pylist() == [1]
 
 
@@ -129,6 +129,6 @@ def test_a_list_of_models_and_other_values_is_refused() -> None:
 
 
 def test_other_classes_are_no_models() -> None:
-    assert models.is_model(Row)
-    assert not models.is_model(int)
-    assert not models.is_model(Row(id=1))
+    assert objects.is_model(Row)
+    assert not objects.is_model(int)
+    assert not objects.is_model(Row(id=1))

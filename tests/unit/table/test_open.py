@@ -11,12 +11,13 @@ import pytest
 from lancelake.commit.versions import list_versions
 from lancelake.errors import (
     InvalidNameError,
+    InvalidRequestError,
     RefNotFoundError,
     TableNotFoundError,
     VersionNotFoundError,
 )
-from lancelake.format.names import parse_manifest_name
-from lancelake.scan.count import count_rows
+from lancelake.format.layout import parse_manifest_name
+from lancelake.scan.live_rows import count_rows
 from lancelake.storage.location import Location
 from lancelake.table.history import history
 from lancelake.table.open import (
@@ -118,12 +119,20 @@ def test_detached_version_is_opened_by_its_number_and_is_not_the_latest(place: L
 def test_version_that_was_written_before_a_time_is_found(place: Location) -> None:
     for snapshot in history(place):
         written_ns = snapshot.manifest.timestamp_ns or 0
-        assert open_snapshot(place, AsOf(written_ns + 1)).version == snapshot.version
+        assert open_snapshot(place, AsOf(written_ns // 1000 + 1)).version == snapshot.version
 
 
-def test_version_written_at_the_very_time_is_too_new(place: Location) -> None:
+def test_every_version_of_the_microsecond_of_a_time_is_included(place: Location) -> None:
+    for snapshot in history(place):
+        written = snapshot.manifest.timestamp
+        assert written is not None
+        assert open_snapshot(place, time_reference(written)).version == snapshot.version
+        assert open_snapshot(place, time_reference(written.isoformat())).version == snapshot.version
+
+
+def test_time_just_before_a_version_excludes_it(place: Location) -> None:
     newest = open_snapshot(place, Latest()).manifest.timestamp_ns or 0
-    assert open_snapshot(place, AsOf(newest)).version == 3
+    assert open_snapshot(place, AsOf(newest // 1000 - 1)).version == 3
 
 
 @pytest.mark.parametrize("reference", [Latest(), AtVersion(1), AsOf(1)], ids=str)
@@ -140,16 +149,28 @@ def test_snapshot_survives_pickling(place: Location) -> None:
 
 
 @pytest.mark.parametrize(
-    ("when", "time_ns"),
+    ("when", "time_us"),
     [
-        (datetime(2026, 1, 31, 18, 30, 0, 123456, UTC), 1769884200123456000),
-        (datetime(2026, 1, 31, 20, 30, tzinfo=timezone(timedelta(hours=2))), 1769884200000000000),
-        (datetime(1969, 12, 31, 23, 59, 59, 500000, UTC), -500000000),
-        (5, 5),
+        (datetime(2026, 1, 31, 18, 30, 0, 123456, UTC), 1769884200123456),
+        (datetime(2026, 1, 31, 20, 30, tzinfo=timezone(timedelta(hours=2))), 1769884200000000),
+        (datetime(1969, 12, 31, 23, 59, 59, 500000, UTC), -500000),
+        ("2026-01-31T18:30:00.123456Z", 1769884200123456),
+        ("2026-01-31T18:30:00.123456789Z", 1769884200123456),
+        (" 2026-01-31 20:30:00+02:00 ", 1769884200000000),
+        ("2026-01-31T18:30:00.123Z", 1769884200123999),
+        ("2026-01-31T20:30:00.123+02:00", 1769884200123999),
     ],
 )
-def test_time_is_exact_to_the_microsecond(when: datetime | int, time_ns: int) -> None:
-    assert time_reference(when) == AsOf(time_ns)
+def test_time_is_exact_to_the_microsecond_or_includes_its_millisecond(
+    when: datetime | str, time_us: int
+) -> None:
+    assert time_reference(when) == AsOf(time_us)
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01"])
+def test_text_that_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequestError, match="is not a valid time"):
+        time_reference(text)
 
 
 def test_time_without_a_zone_is_local() -> None:

@@ -8,7 +8,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError
 from lancelake.format.primary_key import key_names
-from lancelake.table.primary_key import declare_primary_key
+from lancelake.table.config import declare_primary_key
 
 
 def _table(path: Path) -> lance.LanceDataset:

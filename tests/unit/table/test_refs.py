@@ -8,7 +8,7 @@ import pytest
 
 from lancelake.errors import CorruptTableError, InvalidNameError, RefNotFoundError
 from lancelake.storage.location import Location
-from lancelake.table.refs import branch_location, list_branches, list_tags, load_branch, load_tag
+from lancelake.table.open import branch_location, list_branches, list_tags, load_branch, load_tag
 from tests.support.read_tables import versioned
 
 
@@ -47,14 +47,14 @@ def test_other_files_are_passed_over(root: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"version": "one"}', b"\xff"])
-def test_damaged_tag_is_told_with_the_table(root: Path, data: bytes) -> None:
+def test_the_error_of_a_damaged_tag_names_the_table(root: Path, data: bytes) -> None:
     (root / "_refs/tags/first.json").write_bytes(data)
     with pytest.raises(CorruptTableError, match=str(root)):
         load_tag(Location.parse(root), "first")
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"null"])
-def test_damaged_branch_is_told_with_the_table(root: Path, data: bytes) -> None:
+def test_the_error_of_a_damaged_branch_names_the_table(root: Path, data: bytes) -> None:
     (root / "_refs/branches/feat%2Fx.json").write_bytes(data)
     with pytest.raises(CorruptTableError, match=str(root)):
         load_branch(Location.parse(root), "feat/x")
@@ -92,5 +92,5 @@ def test_name_that_is_none_is_refused(root: Path, name: str, load) -> None:
 @pytest.mark.parametrize(
     ("name", "below"), [(None, ""), ("main", ""), ("dev", "/tree/dev"), ("a/b", "/tree/a/b")]
 )
-def test_branch_lies_below_the_table(name: str | None, below: str) -> None:
+def test_branch_is_below_the_table(name: str | None, below: str) -> None:
     assert branch_location(Location.parse("/t"), name).uri == f"/t{below}"

@@ -28,7 +28,7 @@ def test_small_fragments_have_fewer_rows(snapshot: Snapshot, rows: int, small: i
     assert (counts.num_fragments, counts.num_small_files, counts.num_deleted_rows) == (5, small, 10)
 
 
-def test_sizes_are_those_that_official_lance_tells(snapshot: Snapshot) -> None:
+def test_sizes_are_those_of_official_lance(snapshot: Snapshot) -> None:
     told = lance.dataset(snapshot.location.uri).stats.data_stats().fields
     assert column_bytes(snapshot) == {field.id: field.bytes_on_disk for field in told}
 

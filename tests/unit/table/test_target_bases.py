@@ -5,7 +5,7 @@ import pytest
 from lancelake.errors import InvalidRequestError
 from lancelake.format.bases import BasePath
 from lancelake.format.ids import BaseId
-from lancelake.table.target_bases import TO_ROOT, TargetBases
+from lancelake.table.write import TO_ROOT, TargetBases
 
 FIRST = BasePath(id=BaseId(1), name="first", is_dataset_root=False, path="/first")
 SECOND = BasePath(id=BaseId(2), name="second", is_dataset_root=False, path="/second")

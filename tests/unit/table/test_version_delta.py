@@ -9,8 +9,8 @@ import pytest
 
 from lancelake.proto.table_pb2 import Manifest
 from lancelake.storage.location import Location
+from lancelake.table.history import VersionDelta, change, version_rows
 from lancelake.table.open import AtVersion, open_snapshot
-from lancelake.table.version_delta import VersionDelta, change, live_rows
 from tests.support.official import Official
 from tests.support.table_surgery import edit_manifest
 
@@ -36,13 +36,6 @@ def _change(root: Path, version: int) -> tuple[int | None, int | None, int, int]
 )
 def test_counts(version: int, expected: tuple[int, ...], sound: Path) -> None:
     assert _change(sound, version) == expected
-
-
-def test_an_overwrite_removes_and_adds_everything(official: Official, tmp_path: Path) -> None:
-    root = tmp_path / "t.lance"
-    official.write(root, pa.table({"x": [1, 2, 3]}))
-    official.overwrite(root, pa.table({"x": [1, 2]}))
-    assert _change(root, 2) == (2, 3, 1, 1)
 
 
 def test_a_new_column_moves_no_rows(official_14: Official, tmp_path: Path) -> None:
@@ -82,4 +75,4 @@ def test_rows_are_unknown_where_a_manifest_does_not_say(table: Path) -> None:
 
     edit_manifest(table, forget, version=2)
     assert _change(table, 2) == (None, 0, 1, 0)
-    assert live_rows(open_snapshot(Location.parse(table), AtVersion(2))) is None
+    assert version_rows(open_snapshot(Location.parse(table), AtVersion(2))) is None

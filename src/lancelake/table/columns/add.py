@@ -1,4 +1,4 @@
-"""Add columns: computed by SQL or a function, read from a stream, or null."""
+"""Adding columns: expressions, constants, functions, null."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 
-from lancelake.clock import Ids
-from lancelake.commit.snapshot import Snapshot, names_table
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.deletion_files import load_deletions
-from lancelake.engine.local import LocalEngine
-from lancelake.engine.port import Engine, Progress
+from lancelake.data.fragment_reader import FragmentReader
+from lancelake.engine.port import Engine, LocalEngine, Progress
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format import evolution
 from lancelake.format.arrow_schema import from_arrow
@@ -22,25 +22,54 @@ from lancelake.format.extension_names import EXTENSION_NAME
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
-from lancelake.scan.count import live_rows, physical_rows
+from lancelake.format.schema import Schema
 from lancelake.scan.execute import execute
-from lancelake.scan.plan import ScanTask
+from lancelake.scan.live_rows import live_rows, physical_rows
+from lancelake.scan.plan import ScanTask, row_bytes
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.scan.scan_columns import ScanColumns
-from lancelake.table.column_task import ColumnTask
+from lancelake.scan.task_rows import LiveRows, ScanColumns
 from lancelake.table.columns.backfill import (
     Backfill,
     ColumnPlan,
+    ColumnTask,
+    Syncing,
     column_file,
     default_engine,
     publish_columns,
 )
-from lancelake.table.columns.live_columns import batch_rows
-from lancelake.table.columns.syncing import Syncing
-from lancelake.table.columns.udf import BatchFunction, MappedValues, engine_for
-from lancelake.table.conflict_retry import DEFAULT, until_it_lands
-from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
+from lancelake.table.columns.user_functions import BatchFunction, MappedValues, engine_for
+from lancelake.table.publish import DEFAULT, DEFAULT_CHOICES, CommitChoices, retry_on_newest
+
+_BATCH_ROWS = 1 << 16
+_BATCH_BYTES = 8 << 20
+
+
+def live_batches(
+    scan: ScanTask, schema: Schema, *, batch_bytes: int = _BATCH_BYTES
+) -> Iterator[pa.RecordBatch]:
+    """Yield the fields of `schema` for the rows of a scan's fragment that are not deleted."""
+    spec = scan.spec
+    reader = FragmentReader(spec.files, spec.manifest_at, scan.fragment, schema)
+    live = LiveRows(load_deletions(spec.files, scan.fragment))
+    rows = batch_rows(scan, schema, batch_bytes)
+    first = 0
+    for batch in reader.batches(start=0, stop=reader.physical_rows, batch_rows=rows):
+        mask = live.mask(first, first + batch.num_rows)
+        first += batch.num_rows
+        if mask is None:
+            yield batch
+        elif mask.any():
+            yield batch.filter(pa.array(mask))
+
+
+def batch_rows(
+    scan: ScanTask, schema: Schema, limit_bytes: int = _BATCH_BYTES, *, most: int = _BATCH_ROWS
+) -> int:
+    """Return how many rows to read at once."""
+    width = row_bytes(scan.fragment, scan.spec.widths, schema)
+    return max(1, min(most, int(limit_bytes / width))) if width else most
+
 
 # Every evaluation of an expression has a fixed cost, however few rows it is for.
 _EVALUATED_ROWS = 1 << 19
@@ -62,7 +91,6 @@ class ScannedValues:
         return execute(scan)
 
 
-@names_table
 def add_computed_columns(
     base: Snapshot,
     expressions: Mapping[str, str],
@@ -77,14 +105,13 @@ def add_computed_columns(
     If all of them are casts of NULL, no data file is written.
     """
     if expressions and all(_NULL.fullmatch(text) for text in expressions.values()):
-        found = plan(base, ScanRequest(columns=FrozenMap(dict(expressions)))).schema
-        nulls = pa.schema([_plain(field).with_nullable(True) for field in found])
+        schema = plan(base, ScanRequest(columns=FrozenMap(dict(expressions)))).schema
+        nulls = pa.schema([_plain(field).with_nullable(True) for field in schema])
         return add_null_columns(base, nulls, choices=choices)
-    backfill = Backfill(engine=engine or default_engine(), choices=choices, progress=progress)
+    backfill = Backfill(engine=engine or default_engine(base), choices=choices, progress=progress)
     return backfill.run(base, lambda at: computed_plan(at, expressions, batch_rows=batch_rows))
 
 
-@names_table
 def computed_plan(
     base: Snapshot,
     expressions: Mapping[str, str],
@@ -108,7 +135,6 @@ def computed_plan(
     return ColumnPlan(schema=wide.schema, tasks=tasks)
 
 
-@names_table
 def add_mapped_columns(
     base: Snapshot,
     function: BatchFunction,
@@ -122,7 +148,9 @@ def add_mapped_columns(
     With a checkpoint, results computed before an error or a kill are not computed again.
     """
     backfill = Backfill(
-        engine=engine_for(function, engine or LocalEngine()), choices=choices, progress=progress
+        engine=engine_for(function, engine or base.location.session.engine or LocalEngine()),
+        choices=choices,
+        progress=progress,
     )
     made = backfill.run(base, lambda at: mapped_plan(at, function))
     if function.checkpoint is not None:
@@ -130,7 +158,6 @@ def add_mapped_columns(
     return made
 
 
-@names_table
 def mapped_plan(
     base: Snapshot,
     function: BatchFunction,
@@ -151,25 +178,20 @@ def mapped_plan(
     return ColumnPlan(schema=wide.schema, tasks=tasks)
 
 
-@names_table
 def add_streamed_columns(
     base: Snapshot, reader: pa.RecordBatchReader, *, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
     """Add the columns of a stream with one row for each row of the table, in table order."""
     wide = widened(base, reader.schema)
-    ids = choices.surroundings.ids
-    files = streamed_files(base, wide, reader, base.manifest.fragments, ids=ids)
+    files = streamed_files(base, wide, reader, base.manifest.fragments)
     return publish_columns(base, wide.schema, files, choices)
 
 
-@names_table
 def streamed_files(
     base: Snapshot,
     wide: Widened,
     reader: pa.RecordBatchReader,
     fragments: Iterable[Fragment],
-    *,
-    ids: Ids,
 ) -> dict[FragmentId, DataFile | None]:
     """Write the columns of a stream, fragment by fragment, in bounded memory."""
     file = column_file(base, wide.added)
@@ -185,14 +207,12 @@ def streamed_files(
                 reader.schema,
                 deleted=load_deletions(source.files, fragment),
                 physical_rows=physical_rows(source.files, source.manifest_at, fragment),
-                ids=ids,
             )
             syncing.add(files[fragment.id])
         rows.ensure_ended()
     return files
 
 
-@names_table
 def add_null_columns(
     base: Snapshot, schema: pa.Schema, *, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
@@ -205,10 +225,9 @@ def add_null_columns(
     def attempt(at: Snapshot) -> Snapshot:
         return publish_columns(at, widened(at, schema).schema, {}, choices)
 
-    return until_it_lands(base, attempt, DEFAULT, choices.surroundings)
+    return retry_on_newest(base, attempt, DEFAULT)
 
 
-@names_table
 def widened(base: Snapshot, new: pa.Schema) -> Widened:
     """Return the schema of a version with additional columns."""
     manifest = base.manifest
@@ -250,3 +269,47 @@ def _plain(field: pa.Field) -> pa.Field:
     """Remove the metadata of the column that an expression refers to, keeping its type."""
     metadata = {k: v for k, v in (field.metadata or {}).items() if k.startswith(_EXTENSION)}
     return field.remove_metadata().with_metadata(metadata or None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstantValues:
+    """One row, repeated for every live row of a fragment."""
+
+    row: pa.RecordBatch
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of all batches."""
+        return self.row.schema
+
+    def batches(self, scan: ScanTask) -> Iterator[pa.RecordBatch]:
+        """Yield the row as often as the fragment has live rows."""
+        spec = scan.spec
+        count = live_rows(spec.files, spec.manifest_at, scan.fragment)
+        for first in range(0, count, _BATCH_ROWS):
+            rows = min(_BATCH_ROWS, count - first)
+            yield self.row.take(pa.array(np.zeros(rows, np.int64)))
+
+
+def add_constant_columns(
+    base: Snapshot,
+    row: pa.RecordBatch,
+    *,
+    engine: Engine | None = None,
+    choices: CommitChoices = DEFAULT_CHOICES,
+) -> Snapshot:
+    """Add the columns of a batch of one row, with its values in every row, and commit."""
+
+    def planned(at: Snapshot) -> ColumnPlan:
+        wide = widened(at, row.schema)
+        file = column_file(at, wide.added)
+        file.ensure_possible(row.schema)
+        values = ConstantValues(row=row)
+        tasks = [
+            ColumnTask(scan=scan, values=values, file=file)
+            for scan in plan(at, ScanRequest(columns=())).tasks
+        ]
+        return ColumnPlan(schema=wide.schema, tasks=tasks)
+
+    backfill = Backfill(engine=engine or default_engine(base), choices=choices)
+    return backfill.run(base, planned)

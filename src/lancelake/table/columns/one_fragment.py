@@ -11,32 +11,39 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lancelake.commit.snapshot import Snapshot, names_table
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.conform import Conformer
 from lancelake.data.arrays.retype import retype
 from lancelake.data.column_file import with_file
-from lancelake.data.deletion_files import load_deletions
-from lancelake.data.row_meta import META_NAMES
+from lancelake.data.deletion_files import META_NAMES, load_deletions
 from lancelake.data.schema_check import ensure_fits
-from lancelake.engine.local import LocalEngine
-from lancelake.engine.port import Engine
+from lancelake.engine.port import Engine, LocalEngine
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.arrow_schema import storage_schema
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.schema import Schema
-from lancelake.scan.live_rows import LiveRows
 from lancelake.scan.plan import ScanTask
-from lancelake.table.column_task import ColumnTask
-from lancelake.table.columns.add import computed_plan, mapped_plan, streamed_files, widened
-from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file
-from lancelake.table.columns.join import JoinKey, ensure_joinable, ensure_key, prepared
-from lancelake.table.columns.join_source import JoinRows, Rows
-from lancelake.table.columns.live_columns import live_batches
-from lancelake.table.columns.match_rows import match_rows
-from lancelake.table.columns.udf import BatchFunction, engine_for
-from lancelake.table.publish import SYSTEM
+from lancelake.scan.task_rows import LiveRows
+from lancelake.table.columns.add import (
+    computed_plan,
+    live_batches,
+    mapped_plan,
+    streamed_files,
+    widened,
+)
+from lancelake.table.columns.backfill import Backfill, ColumnPlan, ColumnTask, column_file
+from lancelake.table.columns.join import (
+    JoinKey,
+    JoinRows,
+    Rows,
+    ensure_joinable,
+    ensure_key,
+    match_rows,
+    prepared,
+)
+from lancelake.table.columns.user_functions import BatchFunction, engine_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +98,6 @@ class UpdatedValues:
             yield pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
 
-@names_table
 def compute_columns(
     base: Snapshot,
     fragment: Fragment,
@@ -105,7 +111,6 @@ def compute_columns(
     return _run(base, fragment, planned, LocalEngine())
 
 
-@names_table
 def map_columns(base: Snapshot, fragment: Fragment, function: BatchFunction) -> WiderFragment:
     """Add columns that a function computes."""
     planned = mapped_plan(base, function, fragment_ids=(fragment.id,))
@@ -113,19 +118,17 @@ def map_columns(base: Snapshot, fragment: Fragment, function: BatchFunction) -> 
     return _run(base, fragment, planned, engine)
 
 
-@names_table
 def stream_columns(
     base: Snapshot, fragment: Fragment, reader: pa.RecordBatchReader
 ) -> WiderFragment:
     """Add the columns of a stream that has a row for each live row."""
     wide = widened(base, reader.schema)
-    files = streamed_files(base, wide, reader, (fragment,), ids=SYSTEM.ids)
+    files = streamed_files(base, wide, reader, (fragment,))
     file = files[fragment.id]
     after = fragment if file is None else with_file(fragment, file)
     return WiderFragment(fragment=after, schema=wide.schema)
 
 
-@names_table
 def join_columns(
     base: Snapshot, fragment: Fragment, reader: pa.RecordBatchReader, key: JoinKey
 ) -> WiderFragment:
@@ -136,7 +139,6 @@ def join_columns(
         return _run(base, fragment, planned, LocalEngine())
 
 
-@names_table
 def update_columns(
     base: Snapshot, fragment: Fragment, reader: pa.RecordBatchReader, key: JoinKey
 ) -> UpdatedFragment:
@@ -190,9 +192,9 @@ def _ensure_updatable(base: Snapshot, data: pa.Schema, key: JoinKey) -> Schema:
     return chosen if fields == chosen else _refuse_parts(chosen, fields)
 
 
-def _refuse_parts(chosen: Schema, found: Schema) -> Schema:
+def _refuse_parts(chosen: Schema, partial: Schema) -> Schema:
     """Raise an error for structs with missing fields."""
-    pairs = zip(chosen.fields, found.fields, strict=True)
+    pairs = zip(chosen.fields, partial.fields, strict=True)
     name = next(whole.name for whole, part in pairs if whole != part)
     problem = f"the data has only some fields of column {name}"
     raise InvalidRequestError(problem, column=name, action="Provide all fields.")

@@ -1,37 +1,133 @@
-"""A segment built by the tasks of an engine: each indexes some fragments, and all are merged."""
+"""Building an index in parallel tasks that survive a crash.
+
+A record is a folder beside those of segments, which has the name of what is built: the fragments
+with their files and deletions, the column, the kind and its parameters. Attempts to build the same
+find the same folder. No version refers to it: cleanup removes the records of
+builds that were not resumed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from uuid import UUID
+from hashlib import sha256
+from uuid import UUID, uuid5
 
+import numpy as np
 from pyroaring import BitMap
 
-from lancelake.clock import SystemIds
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.engine.port import Engine, Job
-from lancelake.errors import LanceTableError, RetryableConflictError
+from lancelake.errors import LanceTableError, ObjectNotFoundError, RetryableConflictError
 from lancelake.format import index_meta, layout
 from lancelake.format.ids import Version
-from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.index_meta import IndexFile, IndexMetadata
 from lancelake.index.kind import (
     BuildInput,
     BuiltSegment,
+    IdKind,
     Parameters,
     SegmentFacts,
-    TrainedKind,
 )
-from lancelake.index.registry import kind_named
-from lancelake.scan.count import live_rows
+from lancelake.index.kinds import kind_named
+from lancelake.scan.live_rows import live_rows
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
+from lancelake.storage.store import create_once
 from lancelake.storage.table_files import FileAt
 from lancelake.table.index.build import SegmentBuild, built_here
-from lancelake.table.index.build_record import BuildRecord, build_name
-from lancelake.table.index.request import column_target
-from lancelake.table.index.rows import build_input
+from lancelake.table.index.request import IndexTarget, build_input, column_target
 from lancelake.table.open import AtVersion, open_snapshot
+from lancelake.version import __version__
+
+_NAMES = UUID("6f1d4b0e-58a3-4c6c-9d5e-2f0a7b7c41d2")
+_CLAIM = "claimed"
+
+
+def build_name(
+    base: Snapshot,
+    target: IndexTarget,
+    fragments: Iterable[int],
+    stored: IdKind,
+    parameters: Parameters,
+) -> UUID:
+    """Return the name of what is built; equal names have equal rows."""
+    wanted = set(fragments)
+    facts = [
+        __version__,
+        repr(target.field_id),
+        target.path,
+        target.kind.name,
+        str(target.dtype),
+        repr(stored),
+        json.dumps(dict(parameters), sort_keys=True, default=_shown),
+        *(repr(fragment) for fragment in base.manifest.fragments if fragment.id in wanted),
+    ]
+    return uuid5(_NAMES, "\n".join(facts))
+
+
+def _shown(value: object) -> str:
+    # The text of a long array leaves out its middle.
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {sha256(value.tobytes()).hexdigest()}"
+    return repr(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildRecord:
+    """A folder of index files or of notes about them, by the names of its files."""
+
+    location: Location
+    unique: UUID
+
+    def read(self, name: str) -> bytes | None:
+        """Return a file; None if there is none."""
+        try:
+            return self.location.store.get(self._path(name))
+        except ObjectNotFoundError:
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file, replacing any other."""
+        self.location.store.put(self._path(name), data)
+
+    def names(self) -> list[str]:
+        """Return the names of all files."""
+        return self.location.store.list_names(layout.index_dir(self.unique))
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files."""
+        self.location.store.delete_many([self._path(name) for name in names])
+
+    def has(self, files: Iterable[IndexFile]) -> bool:
+        """Whether all of these files exist and are complete."""
+        store = self.location.store
+        try:
+            sizes = [(store.head(self._path(f.path)).size_bytes, f.size_bytes) for f in files]
+        except ObjectNotFoundError:
+            return False
+        return all(size == wanted for size, wanted in sizes)
+
+    def claim(self) -> bool:
+        """Reserve the folder for one attempt, which completes the segment in it, and for ever."""
+        return create_once(
+            self.location.store, self._path(_CLAIM), self.location.session.ids.uuid4().bytes
+        )
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether an attempt has reserved the folder."""
+        return self.read(_CLAIM) is not None
+
+    def remove_others(self, files: Iterable[IndexFile]) -> None:
+        """Remove what failed attempts left in the folder of a segment that has these files."""
+        kept = {_CLAIM, *(file.path for file in files)}
+        self.remove(name for name in self.names() if name not in kept)
+
+    def _path(self, name: str) -> str:
+        return f"{layout.index_dir(self.unique)}/{name}"
+
 
 _TASK_BYTES = 512 << 20
 _FINISHED = "finished"
@@ -82,7 +178,7 @@ class IndexFragments:
         """Write the files and return the entry of the part."""
         build = self.build()
         # A task may run twice at once: each run has a folder of its own.
-        unique = SystemIds().uuid4()
+        unique = self.location.session.ids.uuid4()
         built = built_here(build, _folder(self.location, unique))
         entry = IndexMetadata(
             uuid=unique,
@@ -110,13 +206,13 @@ class BuiltByTasks:
         groups = fragment_groups(build, self.engine.parallelism)
         if len(groups) <= 1:
             return built_here(build, folder)
-        if isinstance(target.kind, TrainedKind):
+        if target.kind.is_trained:
             args = base, target, build.fragments, build.stored
             rows = build_input(*args, parameters=build.parameters)
-            build = replace(build, parameters=target.kind.trained(rows))
+            build = replace(build, parameters=target.kind.train(rows))
         parts = [replace(build, fragments=BitMap(group)) for group in groups]
-        found = [_finished(part) for part in parts]
-        known = {place: entry for place, entry in enumerate(found) if entry is not None}
+        finished = enumerate(_finished(part) for part in parts)
+        known = {place: entry for place, entry in finished if entry is not None}
         missing = [place for place in range(len(parts)) if place not in known]
         tasks = [IndexFragments.of(build, groups[place]) for place in missing]
         job = Job(description=f"index {target.path} of {base.location.uri}", tasks=tasks)
@@ -163,10 +259,10 @@ def _record(build: SegmentBuild) -> BuildRecord:
 
 def _finished(build: SegmentBuild) -> IndexMetadata | None:
     """Return the entry of a part that an earlier attempt finished; None if there is none."""
-    found = _record(build).read(_FINISHED)
-    if found is None:
+    section = _record(build).read(_FINISHED)
+    if section is None:
         return None
-    (part,) = index_meta.decode_section(found)
+    (part,) = index_meta.decode_section(section)
     is_complete = BuildRecord(location=build.base.location, unique=part.uuid).has(part.files)
     return part if is_complete else None
 
@@ -202,6 +298,6 @@ def _folder(location: Location, unique: UUID) -> SegmentFolder:
 
 def _remove(build: SegmentBuild, made: Sequence[IndexMetadata]) -> None:
     """Remove files of parts, which no version will name."""
-    open_store(build.base.location).delete_many(
+    build.base.location.store.delete_many(
         f"{layout.index_dir(part.uuid)}/{file.path}" for part in made for file in part.files
     )

@@ -1,27 +1,171 @@
-"""Refresh of indices: unindexed rows are added, and segments are merged."""
+"""Refreshing indices: new rows, merged segments, models that no longer fit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.data.codec.readers import temporary_folder
+from lancelake.errors import (
+    ConflictError,
+    IndexNotFoundError,
+    InvalidRequestError,
+    LanceTableError,
+    StorageUnavailableError,
+    TooFewRowsError,
+    UnsupportedError,
+)
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.operations import CreateIndex
-from lancelake.index.kind import OneValueSegment, SegmentFacts, TrainedKind
-from lancelake.index.stored_segment import StoredIndices, StoredSegment
-from lancelake.scan.count import live_rows
-from lancelake.scan.index_search.lost_entries import lacks_rows
-from lancelake.scan.index_search.updated_rows import uncertain_rows
-from lancelake.table.conflict_retry import racing, until_it_lands
-from lancelake.table.index.build import DEFAULT_RUN, IndexRun, rebuilt
-from lancelake.table.index.merge import mergeable_fragments, merged_segment
-from lancelake.table.index.model_fit import has_lost_recall
-from lancelake.table.index.request import IndexTarget, column_target, entries_named
-from lancelake.table.publish import new_transaction, publish
+from lancelake.index.kind import SegmentFacts
+from lancelake.index.row_sets import EMPTY as NO_IDS
+from lancelake.index.stored_segment import (
+    StoredIndices,
+    StoredSegment,
+    reading_index,
+)
+from lancelake.scan.index_search.sources import lacks_rows, uncertain_rows
+from lancelake.scan.live_rows import live_rows
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.row_lookup import live_ids, take
+from lancelake.storage.location import Location
+from lancelake.storage.table_files import FileAt
+from lancelake.table.config import KEY_INDEX, MAX_ROWS, KeyIndexSettings
+from lancelake.table.index.build import (
+    DEFAULT_RUN,
+    IndexRun,
+    index_facts,
+    indexing,
+    new_place,
+    rebuilt,
+    row_counter,
+    with_oldest_version,
+)
+from lancelake.table.index.request import (
+    IndexTarget,
+    build_input,
+    column_target,
+    entries_named,
+    entry_path,
+    stored_ids,
+)
+from lancelake.table.publish import (
+    DEFAULT_CHOICES,
+    CommitChoices,
+    Retries,
+    publish,
+    retry_on_newest,
+)
+
+
+def merged_segment(
+    base: Snapshot,
+    name: str,
+    target: IndexTarget,
+    segments: Sequence[StoredSegment],
+    new_fragments: BitMap,
+    run: IndexRun,
+    *,
+    model: SegmentFacts | None = None,
+) -> IndexMetadata:
+    """Write one segment of several and of the rows of new fragments, and return its entry.
+
+    Rows that are deleted, and those of fragments that a segment no longer covers, are left out.
+    Without segments, a kind that is trained encodes the rows by the model of another segment.
+    """
+    stored = segments[0].coverage.stored if segments else stored_ids(base, target.kind)
+    counter = row_counter(base, f"index {target.path}", new_fragments, run.progress)
+    rows = build_input(base, target, new_fragments, stored, on_rows=counter)
+    place = new_place(base)
+    kept = [mergeable_fragments(segment) for segment in segments]
+    with ExitStack() as stack:
+        sources = [
+            (stack.enter_context(_current(s)), live_ids(base, f, s.coverage.stored))
+            for s, f in zip(segments, kept, strict=True)
+        ]
+        if model is not None and not sources:
+            sources = [(model, NO_IDS)]
+        # Without sources, only the rows can be wrong.
+        with reading_index(name) if sources else nullcontext():
+            built = target.kind.merge(sources, rows, place.folder)
+    covered = BitMap.union(BitMap(new_fragments), *kept)
+    entry = place.entry(base, name, target, built, covered)
+    return with_oldest_version(entry, tuple(segment.entry for segment in segments))
+
+
+def mergeable_fragments(segment: StoredSegment) -> BitMap:
+    """Return the fragments that a segment covers with entries that need not be built again.
+
+    Zones do not follow rows that moved.
+    """
+    covered = segment.coverage.fragments
+    with reading_index(segment.entry.name):
+        built = segment.open().fragments()
+    return covered if built is None else covered & built
+
+
+@contextmanager
+def _current(segment: StoredSegment) -> Iterator[SegmentFacts]:
+    """Open a segment with current row addresses; it is rewritten first if rows have moved."""
+    moves = segment.coverage.moves
+    if not moves or segment.open().fragments() is not None:
+        yield segment.facts
+        return
+    with temporary_folder("lancelake-index-") as path:
+        place = FileAt(root=Location.parse(path), path="segment")
+        folder = SegmentFolder(place=place)
+        segment.remap(moves.row_map, folder)
+        yield replace(segment.facts, folder=folder)
+
+
+_SAMPLE = 4096
+# A fall of the estimated recall by so much costs more than to train again.
+_FALL = 0.1
+
+
+def has_lost_recall(
+    base: Snapshot, target: IndexTarget, model: SegmentFacts, old: BitMap, new: BitMap
+) -> bool:
+    """Whether a model finds far fewer of the neighbours of new rows than of those it indexes.
+
+    Both are estimated on samples of rows.
+    """
+    kind = target.kind
+    if not old or not new:
+        return False
+    now = kind.estimated_recall(model, _sample(base, target, new))
+    if now is None:
+        return False
+    before = kind.estimated_recall(model, _sample(base, target, old))
+    return before is not None and now < before - _FALL
+
+
+def _sample(base: Snapshot, target: IndexTarget, fragments: BitMap) -> pa.Array:
+    """Return the values of evenly spaced rows of fragments."""
+    numbers: list[np.ndarray] = []
+    start = 0
+    for fragment in base.manifest.fragments:
+        count = live_rows(base.files, base.manifest_at, fragment)
+        if fragment.id in fragments:
+            numbers.append(np.arange(start, start + count, dtype=np.uint64))
+        start += count
+    every = np.concatenate(numbers) if numbers else np.zeros(0, dtype=np.uint64)
+    chosen = every[:: max(1, len(every) // _SAMPLE)][:_SAMPLE]
+    column = take(base, chosen, ScanRequest(columns=(target.path,))).column(0).combine_chunks()
+    values = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+    while pa.types.is_struct(values.type):
+        # Of a nested column only the path to it is read.
+        values = pc.struct_field(values, [0])
+    return values.storage if isinstance(values, pa.ExtensionArray) else values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +192,9 @@ class RefreshOptions:
             raise InvalidRequestError("num_indices_to_merge must not be negative")
 
 
+Failures = Mapping[str, LanceTableError]
+"""Errors about indices that are left as they are, by name."""
+
 _MUCH_LARGER = 2
 DEFAULT_OPTIONS = RefreshOptions()
 
@@ -59,6 +206,38 @@ class Refreshed:
     snapshot: Snapshot
     names: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    failed: Failures = field(default_factory=dict)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why indices are left as they are."""
+        return _reasons(self.failed)
+
+    def raise_failure(self) -> None:
+        """Raise the error of the first index that could not be refreshed; it names the others."""
+        for name, error in self.failed.items():
+            others = ", ".join(repr(other) for other in self.failed if other != name)
+            if others:
+                error.add_note(f"Other indices could not be refreshed either: {others}.")
+            raise error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The work on indices, those of a kind that is not known, and those that cannot be read."""
+
+    works: tuple[IndexWork, ...]
+    skipped: tuple[str, ...] = ()
+    failed: Failures = field(default_factory=dict)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why indices are left as they are."""
+        return _reasons(self.failed)
+
+
+def _reasons(failed: Failures) -> tuple[str, ...]:
+    return tuple(f"index {n!r} is not refreshed: {e.problem}" for n, e in failed.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,49 +270,80 @@ class IndexWork:
 def refresh_indices(
     base: Snapshot, options: RefreshOptions = DEFAULT_OPTIONS, run: IndexRun = DEFAULT_RUN
 ) -> Refreshed:
-    """Bring indices up to date in one commit; none is made if there is nothing to do."""
+    """Bring indices up to date in one commit; none is made if there is nothing to do.
+
+    An index that cannot be read does not keep others from being refreshed.
+    """
+    chosen = run.choices.named("OPTIMIZE INDEX", base.location)
 
     def work(version: Snapshot) -> Refreshed:
-        found, skipped = planned(version, options)
-        due = [each for each in found if each.is_due]
-        if not due:
-            return Refreshed(snapshot=version, skipped=skipped)
-        new = tuple(_written(version, each, run) for each in due)
-        removed = tuple(segment.entry for each in due for segment in each.merged)
-        if not any(each.left for each in found) and _forgets_moves(version, options, skipped):
+        todo = planned(version, options)
+        skipped, failed = todo.skipped, dict(todo.failed)
+        written: list[tuple[IndexWork, IndexMetadata]] = []
+        for each in todo.works:
+            if each.is_due:
+                with _noted(each.name, failed):
+                    entry = _written_if_trained(version, each, run)
+                    written += [(each, entry)] if entry is not None else []
+        if not written:
+            return Refreshed(snapshot=version, skipped=skipped, failed=failed)
+        new = tuple(entry for _, entry in written)
+        removed = tuple(segment.entry for each, _ in written for segment in each.merged)
+        is_complete = not failed and not any(each.left for each in todo.works)
+        if is_complete and _forgets_moves(version, options, skipped):
             removed += tuple(i for i in version.indices if i.name == FRAGMENT_REUSE)
         operation = CreateIndex(new_indices=new, removed_indices=removed)
-        choices = racing(run.choices, run.retries)
-        made = publish(version, new_transaction(operation, version.version, choices), choices)
-        return Refreshed(snapshot=made, names=tuple(each.name for each in due), skipped=skipped)
+        choices = chosen.within(run.retries)
+        made = publish(version, operation, choices)
+        if refresh.is_heard:
+            refresh.facts |= index_facts(made, "OPTIMIZE INDEX", new)
+        names = tuple(each.name for each, _ in written)
+        return Refreshed(snapshot=made, names=names, skipped=skipped, failed=failed)
 
-    return until_it_lands(base, work, run.retries, run.choices.surroundings)
+    with indexing(base) as refresh:
+        return retry_on_newest(base, work, run.retries)
 
 
-def planned(
-    base: Snapshot, options: RefreshOptions = DEFAULT_OPTIONS
-) -> tuple[list[IndexWork], tuple[str, ...]]:
-    """Return the work on each index, and the names of those of a kind that is not known.
+@contextmanager
+def _noted(name: str, failed: dict[str, LanceTableError]) -> Iterator[None]:
+    """Note what is wrong with an index; what is wrong with the table or the store is raised."""
+    try:
+        yield
+    except (ConflictError, StorageUnavailableError):
+        raise
+    except LanceTableError as error:
+        failed[name] = error
 
-    Raise UnsupportedError for one of these that is asked for by name.
+
+def planned(base: Snapshot, options: RefreshOptions = DEFAULT_OPTIONS) -> Planned:
+    """Return the work on each index.
+
+    Raise UnsupportedError for an index of a kind that is not known and is asked for by name.
     """
     names = options.index_names
     if names is None:
         names = tuple(dict.fromkeys(i.name for i in base.indices if not i.is_system))
-    found: list[IndexWork] = []
+    works: list[IndexWork] = []
     skipped: list[str] = []
+    failed: dict[str, LanceTableError] = {}
+    entries = {name: entries_named(base, name) for name in names}
     for name in names:
-        work = _work(base, name, options)
+        work = None
+        with _noted(name, failed):
+            work = _work(base, name, entries[name], options)
+        if name in failed:
+            continue
         if work is not None:
-            found.append(work)
+            works.append(work)
         elif options.index_names is None:
             skipped.append(name)
         else:
             problem = f"index {name!r} cannot be updated: its kind is not supported"
             raise UnsupportedError(problem, table=base.location.uri, index=name)
-    if not any(work.left for work in found) and _forgets_moves(base, options, skipped):
-        found = [replace(work, has_old_addresses=_stores_moved_rows(work)) for work in found]
-    return found, tuple(skipped)
+    is_complete = not failed and not any(work.left for work in works)
+    if is_complete and _forgets_moves(base, options, skipped):
+        works = [replace(work, has_old_addresses=_stores_moved_rows(work)) for work in works]
+    return Planned(works=tuple(works), skipped=tuple(skipped), failed=failed)
 
 
 def _forgets_moves(base: Snapshot, options: RefreshOptions, skipped: Sequence[str]) -> bool:
@@ -147,10 +357,11 @@ def _stores_moved_rows(work: IndexWork) -> bool:
     return any(segment.coverage.moves for segment in work.merged)
 
 
-def _work(base: Snapshot, name: str, options: RefreshOptions) -> IndexWork | None:
-    entries = entries_named(base, name)
+def _work(
+    base: Snapshot, name: str, entries: Sequence[IndexMetadata], options: RefreshOptions
+) -> IndexWork | None:
     segments = StoredIndices(base).segments(name)
-    column = base.manifest.schema.path_of(entries[0].fields[0])
+    column = entry_path(base, entries[0], segments[0].kind) if segments else None
     if len(segments) < len(entries) or column is None:
         return None
     target = column_target(base, column, segments[0].kind)
@@ -159,15 +370,17 @@ def _work(base: Snapshot, name: str, options: RefreshOptions) -> IndexWork | Non
     new = fragments - BitMap.union(BitMap(), *covered)
     left = len(segments) - _merged(base, [*covered, new], options)
     model = None
-    if isinstance(target.kind, TrainedKind):
+    if target.kind.is_trained:
         model = segments[0].facts
         # A model that was trained on no rows is trained again.
-        left = left if target.kind.has_one_model([model]) else 0
+        with reading_index(name):
+            left = left if target.kind.can_merge([model]) else 0
+        model = model if model.is_trained else None
     is_unfit = any(lacks_rows(base, each.open(), each.coverage) for each in segments)
     if not is_unfit and model is not None and options.num_indices_to_merge is None:
         # Segments that have the model of the first one cover the rows that it fits.
         is_unfit = has_lost_recall(base, target, model, covered[0], new)
-    left = 0 if is_unfit else left
+    left = 0 if is_unfit or _is_outdated(base, target, segments) else left
     return IndexWork(
         name=name,
         target=target,
@@ -212,16 +425,27 @@ def fragment_rows(base: Snapshot, fragments: BitMap) -> int:
     return sum(live_rows(base.files, base.manifest_at, fragment) for fragment in chosen)
 
 
-def _was_trained_apart(work: IndexWork) -> bool:
-    kind, facts = work.target.kind, [segment.facts for segment in work.merged]
-    return isinstance(kind, TrainedKind) and bool(facts) and not kind.has_one_model(facts)
+def _was_built_apart(work: IndexWork) -> bool:
+    facts = [segment.facts for segment in work.merged]
+    return bool(facts) and not work.target.kind.can_merge(facts)
+
+
+def _written_if_trained(base: Snapshot, work: IndexWork, run: IndexRun) -> IndexMetadata | None:
+    """Write a segment; None for an index that has too few rows to be trained for the first time."""
+    try:
+        return _written(base, work, run)
+    except TooFewRowsError:
+        if all(not segment.facts.is_trained for segment in work.merged):
+            return None
+        raise
 
 
 def _written(base: Snapshot, work: IndexWork, run: IndexRun) -> IndexMetadata:
     # Segments of different versions do not store the same ids of rows.
     versions = {segment.facts.index_version for segment in work.merged}
     kinds = {segment.kind.name for segment in work.merged}
-    is_apart = len(versions) > 1 or len(kinds) > 1 or _was_trained_apart(work)
+    is_apart = len(versions) > 1 or len(kinds) > 1 or _was_built_apart(work)
+    is_apart |= _is_outdated(base, work.target, work.merged)
     # New rows alone are indexed with the parameters of the segments that stay.
     is_new = not work.merged and work.model is None
     is_rebuilt = work.rebuild or is_apart or is_new
@@ -234,16 +458,89 @@ def _written(base: Snapshot, work: IndexWork, run: IndexRun) -> IndexMetadata:
 
 
 def _has_old_values(base: Snapshot, work: IndexWork) -> bool:
-    """Whether a segment has values of rows from before an update."""
-    opened = ((segment.open(), segment.coverage) for segment in work.merged)
-    return any(
-        isinstance(segment, OneValueSegment)
-        and bool(uncertain_rows(base, segment, coverage))
-        and segment.has_rows_twice()
-        for segment, coverage in opened
-    )
+    """Whether a segment has, or may have, values of rows from before an update."""
+    return any(_may_have_old_values(base, segment) for segment in work.merged)
+
+
+def _may_have_old_values(base: Snapshot, segment: StoredSegment) -> bool:
+    return bool(uncertain_rows(base, segment.coverage)) and segment.open().has_rows_twice()
+
+
+def _is_outdated(base: Snapshot, target: IndexTarget, segments: Sequence[StoredSegment]) -> bool:
+    """Whether segments store other row references than new ones, with which none may be mixed."""
+    wanted = stored_ids(base, target.kind)
+    return any(segment.coverage.stored is not wanted for segment in segments)
 
 
 def _is_large(base: Snapshot, work: IndexWork, run: IndexRun) -> bool:
     """Whether a segment has too many rows to be merged in this process."""
     return run.merged_rows is not None and fragment_rows(base, work.fragments()) > run.merged_rows
+
+
+_KIND = "BTREE"
+_RETRIES = Retries(most=2, timeout_s=30.0)
+
+
+def update_key_index(
+    made: Snapshot, settings: KeyIndexSettings, choices: CommitChoices = DEFAULT_CHOICES
+) -> None:
+    """Add the rows that the key index does not cover to it, as a new segment, and commit it.
+
+    After repeated conflicts the rows are left to the next commit, which adds them.
+    """
+    if not made.manifest.fragments:
+        return
+    name = _key_index(made)
+    todo = planned(made, RefreshOptions(index_names=(name,), num_indices_to_merge=0))
+    for error in todo.failed.values():
+        raise error
+    (work,) = todo.works
+    if not work.new_fragments:
+        return
+    rows = fragment_rows(made, work.new_fragments)
+    if rows > settings.max_rows:
+        warnings.warn(
+            f"index {name!r} of {made.location.uri} was not updated: {rows} rows are not indexed, "
+            f"more than {MAX_ROWS} ({settings.max_rows}); run optimize",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return
+    segments = StoredIndices(made).segments(name)
+    counts = [fragment_rows(made, segment.coverage.fragments) for segment in segments]
+    merged = merged_segments(counts, rows, settings)
+    options = RefreshOptions(index_names=(name,), num_indices_to_merge=merged)
+    try:
+        done = refresh_indices(made, options, IndexRun(choices=choices, retries=_RETRIES))
+        done.raise_failure()
+    except (ConflictError, IndexNotFoundError):
+        return
+
+
+def merged_segments(counts: Sequence[int], new: int, settings: KeyIndexSettings) -> int:
+    """Return how many of the last segments are merged with new rows, given the rows of each."""
+    if len(counts) < settings.max_segments:
+        return 0
+    return tiered(counts, new, max(1, settings.max_segments // 2), 0)
+
+
+def _key_index(base: Snapshot) -> str:
+    """Return the name of the key's BTREE; raise InvalidRequestError if there is none."""
+    keys = base.manifest.schema.primary_key()
+    paths = [base.manifest.schema.path_of(key.id) or key.name for key in keys]
+    if not keys:
+        raise _unusable(base, "the table has no primary key")
+    if len(keys) > 1:
+        raise _unusable(base, f"no {_KIND} indexes a primary key of columns {', '.join(paths)}")
+    stored = StoredIndices(base)
+    for entry in base.indices:
+        segment = stored.segment(entry) if entry.fields == (keys[0].id,) else None
+        if segment is not None and segment.kind.name == _KIND:
+            return entry.name
+    raise _unusable(base, f"the primary key {paths[0]} has no {_KIND} index")
+
+
+def _unusable(base: Snapshot, problem: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"config {KEY_INDEX} has no effect: {problem}", table=base.location.uri
+    )

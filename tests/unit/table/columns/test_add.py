@@ -11,8 +11,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
-from lancelake.engine.local import LocalEngine
-from lancelake.engine.port import Job
+from lancelake.engine.port import Job, LocalEngine
 from lancelake.errors import (
     FunctionError,
     InvalidExpressionError,
@@ -23,9 +22,9 @@ from lancelake.errors import (
     UnsupportedError,
 )
 from lancelake.pylance.udf import BatchUDF
-from lancelake.table.column_task import written_file
 from lancelake.table.columns import add
-from lancelake.table.columns.udf import BatchFunction, engine_for
+from lancelake.table.columns.backfill import written_file
+from lancelake.table.columns.user_functions import BatchFunction, engine_for
 
 IDS = [0, 1, 3, 4, 5, 6, 7, 8, 9]
 NUMBERS = pa.schema([("n", pa.int64())])

@@ -15,7 +15,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import FunctionError, InvalidRequestError
 from lancelake.pylance.udf import BatchUDF, BatchUDFCheckpoint
-from lancelake.table.columns.checkpoint import Checkpoint
+from lancelake.table.columns.user_functions import Checkpoint
 
 NUMBERS = pa.schema([("n", pa.int64())])
 KILLED = """
@@ -68,7 +68,7 @@ def test_a_checkpoint_is_kept_until_the_commit(dataset: lance.LanceDataset, tmp_
     assert not path.exists()
 
 
-def test_a_killed_run_goes_on(dataset: lance.LanceDataset, tmp_path: Path) -> None:
+def test_a_killed_run_continues(dataset: lance.LanceDataset, tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
     command = [sys.executable, "-c", KILLED, dataset.uri, str(path)]
     killed = subprocess.run(command, check=False, capture_output=True, env=dict(os.environ))

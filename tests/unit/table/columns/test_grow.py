@@ -10,8 +10,9 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
-from lancelake.table.columns.constant import add_constant_columns
-from lancelake.table.columns.grow import add_null_members, grown, missing_members
+from lancelake.format.arrow_schema import public_schema
+from lancelake.table.columns.add import add_constant_columns
+from lancelake.table.columns.alter import add_null_members, grown, widened, widened_schema
 from tests.support.official import Official
 
 MEMBER = pa.schema([pa.field("pair", pa.struct([pa.field("z", pa.int32())]))])
@@ -58,10 +59,28 @@ def test_a_column_of_another_kind_gets_no_member(base: Snapshot) -> None:
         add_null_members(base, wrong)
 
 
-def test_only_members_that_are_missing_are_found(base: Snapshot) -> None:
-    pair = pa.struct([pa.field("x", pa.int64()), pa.field("z", pa.int32())])
-    data = pa.schema([pa.field("pair", pair), pa.field("id", pa.int64()), pa.field("n", pair)])
-    assert missing_members(base, data).equals(MEMBER)
+def _data(pair: pa.StructType) -> pa.Schema:
+    return pa.schema([("id", pa.int64()), ("pair", pair), pa.field("n", pa.int8(), nullable=False)])
+
+
+def test_a_table_gets_the_columns_and_members_that_only_the_data_has(base: Snapshot) -> None:
+    data = _data(pa.struct([("z", pa.int32()), ("x", pa.int64())]))
+    after = widened(base, data)
+    names = [field.name for field in after.manifest.schema.walk()]
+    assert names[-1] == "n"
+    assert after.manifest.schema.by_id() == widened_schema(base, data).by_id()
+    assert "z" in names
+    assert after.manifest.schema.fields[-1].nullable
+
+
+def test_a_table_that_has_all_of_the_data_stays_as_it_is(base: Snapshot) -> None:
+    assert widened(base, public_schema(base.manifest.schema)) is base
+
+
+def test_nothing_is_added_for_data_that_does_not_fit(base: Snapshot) -> None:
+    with pytest.raises(SchemaMismatchError):
+        widened(base, _data(pa.struct([("z", pa.int32()), ("x", pa.string())])))
+    assert lance.dataset(base.location.uri).version == base.version
 
 
 def test_null_structs_and_maps_stay_null() -> None:

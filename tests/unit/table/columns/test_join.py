@@ -15,8 +15,7 @@ import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, LanceTableError, SchemaMismatchError
 from lancelake.storage.location import Location
-from lancelake.table.columns.join import JoinKey, merge_columns
-from lancelake.table.columns.join_source import FileRows, MemoryRows, join_rows
+from lancelake.table.columns.join import FileRows, JoinKey, MemoryRows, join_rows, merge_columns
 
 DATA = pa.table({"id": [9, 3, 3, 77, 0], "v": ["nine", "first", "last", "none", "zero"]})
 EXPECTED = ["zero", None, "last", None, None, None, None, None, "nine"]

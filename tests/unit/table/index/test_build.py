@@ -9,7 +9,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import AlreadyExistsError, UnsupportedError
-from lancelake.index.registry import KINDS
+from lancelake.index.kinds import KINDS
 from lancelake.index.vector.kind import VECTOR
 from lancelake.pylance.indices import IndexConfig
 from lancelake.pylance.progress import IndexProgress
@@ -147,7 +147,7 @@ def test_an_index_built_from_an_old_version_does_not_cover_what_came_later(tmp_t
     assert lance.dataset(tmp_table).index_statistics("i_idx")["num_unindexed_rows"] == 10
 
 
-def test_a_build_tells_how_many_rows_it_has_read(table: lance.LanceDataset) -> None:
+def test_a_build_reports_how_many_rows_it_has_read(table: lance.LanceDataset) -> None:
     told: list[IndexProgress] = []
     table.create_scalar_index("i", "BTREE", progress_callback=told.append)
 

@@ -13,12 +13,12 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError, RetryableConflictError, StorageError
+from lancelake.maintenance.optimize import optimize
 from lancelake.storage.location import Location
-from lancelake.table.index import key_index
-from lancelake.table.index.key_index import merged_segments
-from lancelake.table.key_index_settings import KeyIndexSettings, from_config
+from lancelake.table.config import KeyIndexSettings, from_config
+from lancelake.table.index import refresh
+from lancelake.table.index.refresh import merged_segments
 from lancelake.table.open import Latest, open_snapshot
-from lancelake.table.optimize import optimize
 from tests.support.sound_tables import findings
 
 KEY = {b"lance-schema:unenforced-primary-key": b"true"}
@@ -145,7 +145,7 @@ def test_a_failure_leaves_the_merge_committed(table: str, monkeypatch: pytest.Mo
         raise StorageError("the disk is full")
 
     lance.dataset(table).update_config(ON)
-    monkeypatch.setattr(key_index, "refresh_indices", fail)
+    monkeypatch.setattr(refresh, "refresh_indices", fail)
     with pytest.warns(RuntimeWarning, match="was committed, but .* the disk is full"):
         upsert(table, range(990, 1010), "new")
     assert lance.dataset(table).count_rows("v = 'new'") == 20
@@ -158,7 +158,7 @@ def test_a_conflict_is_no_failure(table: str, monkeypatch: pytest.MonkeyPatch) -
     lance.dataset(table).update_config(ON)
     with monkeypatch.context() as patched, warnings.catch_warnings():
         warnings.simplefilter("error")
-        patched.setattr(key_index, "refresh_indices", conflict)
+        patched.setattr(refresh, "refresh_indices", conflict)
         upsert(table, range(990, 1010), "new")
     assert unindexed(table) == 20
     upsert(table, range(5), "new")

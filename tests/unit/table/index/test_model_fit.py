@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.index.vector.model_recall import LEAST_SAMPLE
+from lancelake.index.vector.kind import LEAST_SAMPLE
 
 CHANCE = np.random.default_rng(5)
 DIMENSION = 16

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.engine.local import LocalEngine
-from lancelake.engine.port import Engine, Job
+from lancelake.engine.port import Engine, Job, LocalEngine
 from lancelake.errors import StorageError
 from lancelake.table.index.build import IndexRun, create_index
 from lancelake.table.index.parallel import BuiltByTasks

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from lancelake.index.scalar.bloom_filter import ITEMS, PROBABILITY
-from lancelake.index.scalar.btree.files import PAGE_ROWS_PARAMETER
+from lancelake.index.scalar.btree.build import PAGE_ROWS_PARAMETER
 from lancelake.index.scalar.zone_map import ROWS_PER_ZONE
-from lancelake.index.text.parameters import _TUNING, TextParameters
+from lancelake.index.text.parameters import _TUNING, NAMES
 from lancelake.index.vector.settings import _KNOWN
-from lancelake.table.index.parameters import (
-    ScalarParameters,
-    TableIndexParameters,
-    VectorParameters,
-)
+from lancelake.table.index.build import ScalarParameters, TableIndexParameters, VectorParameters
 
 
 def test_scalar_parameters() -> None:
-    text = {field.name for field in fields(TextParameters)} | set(_TUNING)
+    text = NAMES | set(_TUNING)
     others = {ITEMS, PROBABILITY, PAGE_ROWS_PARAMETER, ROWS_PER_ZONE}
     assert set(ScalarParameters.__annotations__) == text | others
 

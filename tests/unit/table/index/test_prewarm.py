@@ -18,7 +18,7 @@ def test_pages_of_a_btree_are_kept(table: lance.LanceDataset) -> None:
 
     (entry,) = entries(table.uri)
     folder = table._snapshot.files.index_dir(entry)
-    assert cache.find(folder.uri, ("ids", 0)) is not None
+    assert cache.find(cache.of(folder), ("ids", 0)) is not None
 
 
 @pytest.mark.parametrize(("column", "kind"), [("k", "BITMAP"), ("l", "LABEL_LIST"), ("s", "NGRAM")])

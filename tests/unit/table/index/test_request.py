@@ -11,6 +11,7 @@ from lancelake.errors import (
     ColumnTypeError,
     IndexNotFoundError,
     InvalidRequestError,
+    UnsupportedError,
 )
 from tests.support.scalar_index_tables import rows
 
@@ -45,7 +46,7 @@ def test_json_is_not_indexed_as_bytes(tmp_table: str) -> None:
 
 
 def test_an_unknown_kind_is_refused_with_the_closest_name(table: lance.LanceDataset) -> None:
-    with pytest.raises(InvalidRequestError, match="Did you mean BTREE"):
+    with pytest.raises(UnsupportedError, match="Did you mean BTREE"):
         table.create_scalar_index("i", "BTRE")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import lancelake.pylance as lance
-from lancelake.table.index.statistics import coverage_named, coverage_of, segment_statistics
+from lancelake.table.index.build import coverage_named, coverage_of, segment_statistics
 from tests.support.scalar_index_tables import rows
 
 

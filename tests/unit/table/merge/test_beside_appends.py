@@ -10,7 +10,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.table.merge import run
-from lancelake.table.merge.plan import find_outcome
+from lancelake.table.merge.run import plan_merge
 
 
 def _rows(*ids: int, v: int = 0) -> pa.Table:
@@ -23,10 +23,10 @@ class Meanwhile:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], object]) -> None:
         self.attempts = 0
         self._steps = steps
-        monkeypatch.setattr(run, "find_outcome", self._found)
+        monkeypatch.setattr(run, "plan_merge", self._found)
 
     def _found(self, *args: object, **named: object) -> object:
-        outcome = find_outcome(*args, **named)
+        outcome = plan_merge(*args, **named)
         if self.attempts < len(self._steps):
             self._steps[self.attempts]()
         self.attempts += 1
@@ -81,7 +81,7 @@ def test_a_merge_is_done_again_when_a_key_that_it_inserts_was_appended(
     assert _ids(uri) == [1, 2, 3, 10]
 
 
-def test_a_merge_of_more_keys_than_the_filter_can_tell_apart_is_done_once(
+def test_a_merge_of_more_keys_than_the_filter_can_distinguish_is_done_once(
     uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many = range(1_000, 201_000)

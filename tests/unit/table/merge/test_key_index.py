@@ -10,15 +10,12 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import LocalEngine
 from lancelake.scan.plan import ScanTask
-from lancelake.table.merge import key_index, match
-from lancelake.table.merge.key_index import KeyLookup
-from lancelake.table.merge.keys import key_fields
-from lancelake.table.merge.match import match_keys
-from lancelake.table.merge.source import kept
-from lancelake.table.merge.source_keys import SourceKeys
-from lancelake.table.row_steps.find import divided
+from lancelake.table.merge import match
+from lancelake.table.merge.match import KeyLookup, match_keys
+from lancelake.table.merge.source import SourceKeys, key_fields, read_source
+from lancelake.table.row_steps import divided
 from tests.support.searched_tables import add_segment
 
 COUNT = 2000
@@ -59,7 +56,7 @@ def uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def test_pairs_are_those_of_a_scan(
     uri: str, on: tuple[str, ...], source: dict[str, list[object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_index, "_ROWS_PER_KEY", 1)
+    monkeypatch.setattr(match, "_ROWS_PER_KEY", 1)
     base = lance.dataset(uri)._snapshot
     fields = key_fields(on, base.manifest.schema)
     read: list[int] = []
@@ -69,7 +66,7 @@ def test_pairs_are_those_of_a_scan(
         return divided(scans, parts)
 
     monkeypatch.setattr(match, "divided", watched)
-    with kept(pa.table(source).to_reader()) as rows:
+    with read_source(pa.table(source).to_reader()) as rows:
         keys = SourceKeys.of(rows, fields, on)
         engine = LocalEngine(parallelism=2)
         mine, scanned = (match_keys(base, fields, keys, engine, use_index=u) for u in (True, False))
@@ -83,7 +80,7 @@ def test_many_keys_are_found_by_a_scan(uri: str, monkeypatch: pytest.MonkeyPatch
     def refuse(*_: object) -> None:
         raise AssertionError("an index was asked")
 
-    monkeypatch.setattr(key_index, "search", refuse)
+    monkeypatch.setattr(match, "search", refuse)
     rows = pa.table({"id": list(range(0, COUNT, 10)), "f": [7.5] * 200})
     merge = lance.dataset(uri).merge_insert("id").when_matched_update_all()
     assert merge.execute(rows)["num_updated_rows"] == 199
@@ -109,7 +106,7 @@ def test_plan_names_the_indices_of_the_key(uri: str) -> None:
 def test_rows_of_fragments_without_an_index_may_have_any_key(
     uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_index, "_ROWS_PER_KEY", 1)
+    monkeypatch.setattr(match, "_ROWS_PER_KEY", 1)
     base = lance.dataset(uri)._snapshot
     keys = SourceKeys(table=pa.table({"id": [6, 8, 701, 5000]}), are_unique=True)
     found = KeyLookup.of(base, key_fields(("id",), base.manifest.schema), keys)

@@ -6,7 +6,13 @@ import pytest
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.schema import Field
-from lancelake.table.merge.keys import Comparer, comparable_type, is_complete, key_fields, shown
+from lancelake.table.merge.source import (
+    Comparer,
+    comparable_type,
+    describe_key,
+    is_complete,
+    key_fields,
+)
 
 SCHEMA = from_arrow(
     pa.schema(
@@ -94,4 +100,4 @@ def test_a_key_is_complete_when_no_part_is_null() -> None:
 
 def test_a_key_is_shown_with_its_columns() -> None:
     fields = key_fields(["id", "Id2"], SCHEMA)
-    assert shown([7, "x"], fields) == "id = 7, Id2 = 'x'"
+    assert describe_key([7, "x"], fields) == "id = 7, Id2 = 'x'"

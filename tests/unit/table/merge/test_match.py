@@ -10,15 +10,12 @@ from hypothesis import strategies as st
 
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
-from lancelake.engine.local import LocalEngine
-from lancelake.engine.port import Engine
+from lancelake.engine.port import Engine, LocalEngine
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.schema import Field
 from lancelake.table.merge import match
-from lancelake.table.merge.keys import key_fields
 from lancelake.table.merge.match import Pairs, match_keys
-from lancelake.table.merge.source import kept
-from lancelake.table.merge.source_keys import SourceKeys
+from lancelake.table.merge.source import SourceKeys, key_fields, read_source
 from tests.support.elsewhere import Elsewhere
 
 
@@ -31,7 +28,7 @@ def _pairs(
 ) -> list[tuple[int, int, int]]:
     """Return source row, fragment and offset of each pair."""
     fields = _fields(base, *on)
-    with kept(source.to_reader()) as rows:
+    with read_source(source.to_reader()) as rows:
         keys = SourceKeys.of(rows, fields, on)
         found = match_keys(base, fields, keys, engine or LocalEngine(parallelism=2))
     return [
@@ -70,7 +67,7 @@ def test_every_source_row_with_a_key_is_a_pair(base: Snapshot) -> None:
     assert _pairs(base, twice) == [(1, 0, 3), (0, 1, 0), (2, 1, 0)]
 
 
-def test_text_is_matched_without_a_sieve(base: Snapshot) -> None:
+def test_text_is_matched_without_marks(base: Snapshot) -> None:
     assert _pairs(base, pa.table({"name": ["n9", "n2", "n0"]}), ("name",)) == [(2, 0, 0), (0, 2, 1)]
 
 
@@ -95,7 +92,7 @@ def test_pairs_can_be_chosen() -> None:
 def test_keys_are_called_unique_only_when_they_are(values: list[int | None], text: bool) -> None:
     table = pa.table({"id": pa.array(values, pa.int64())})
     schema = pa.schema([("id", pa.string() if text else pa.int64())])
-    with kept(table.cast(schema).to_reader()) as rows:
+    with read_source(table.cast(schema).to_reader()) as rows:
         keys = SourceKeys.of(rows, from_arrow(schema).fields, ["id"])
     present = [v for v in values if v is not None]
     assert keys.are_unique == (len(set(present)) == len(present))

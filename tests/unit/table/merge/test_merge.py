@@ -8,12 +8,12 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
-from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import LocalEngine
 from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.operations import Update
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import check
 from lancelake.table.merge.clauses import (
     DeleteRow,
     Duplicates,
@@ -24,7 +24,9 @@ from lancelake.table.merge.clauses import (
     UpdateAll,
     UpdateSet,
 )
-from lancelake.table.merge.run import MergeCounts, Merged, merge
+from lancelake.table.merge.run import merge
+from lancelake.table.operation_record import RowCounts
+from lancelake.table.row_steps import RowsChanged
 from tests.support.elsewhere import Elsewhere
 
 Row = tuple[str | None, float | None]
@@ -40,7 +42,7 @@ SOURCE = _source((3, "a", 0.0), (9, "b", 1.0), (20, "c", 2.0))
 UPSERT = MergeSpec(on=("id",), matched=(UpdateAll(),), not_matched=(InsertAll(),))
 
 
-def _merge(base: Snapshot, source: pa.Table, spec: MergeSpec, **options: Any) -> Merged:
+def _merge(base: Snapshot, source: pa.Table, spec: MergeSpec, **options: Any) -> RowsChanged:
     done = merge(base, source.to_reader(), spec, **options)
     assert list(check(Location.parse(base.location.uri), versions="all")) == []
     return done
@@ -61,12 +63,12 @@ def test_matching_rows_are_updated_and_others_inserted(base: Snapshot) -> None:
     done = _merge(base, SOURCE, UPSERT)
     expected = _rows(base) | {3: ("a", 0.0), 9: ("b", 1.0), 20: ("c", 2.0)}
     assert _rows(done.snapshot) == expected
-    assert done.counts == MergeCounts(inserted=1, updated=2, deleted=0)
+    assert done.counts == RowCounts(inserted=1, updated=2, deleted=0)
 
 
 def test_a_deleted_row_is_not_matched(base: Snapshot) -> None:
     done = _merge(base, _source((2, "again", 0.0)), UPSERT)
-    assert done.counts == MergeCounts(inserted=1, updated=0, deleted=0)
+    assert done.counts == RowCounts(inserted=1, updated=0, deleted=0)
 
 
 def test_row_ids_stay_with_updated_rows(base: Snapshot) -> None:
@@ -100,7 +102,7 @@ def test_the_first_clause_whose_condition_holds_acts(base: Snapshot) -> None:
     expected = _rows(base) | {4: ("n4b", 6.0), 20: ("made", None), 31: ("f", 3.0)}
     del expected[3]
     assert _rows(done.snapshot) == expected
-    assert done.counts == MergeCounts(inserted=2, updated=1, deleted=1)
+    assert done.counts == RowCounts(inserted=2, updated=1, deleted=1)
 
 
 def test_rows_that_the_source_lacks_are_updated_or_deleted(base: Snapshot) -> None:
@@ -122,13 +124,13 @@ def test_rows_that_the_source_lacks_are_updated_or_deleted(base: Snapshot) -> No
         6: ("n6", 9.0),
         9: ("b", 1.0),
     }
-    assert done.counts == MergeCounts(inserted=0, updated=4, deleted=2)
+    assert done.counts == RowCounts(inserted=0, updated=4, deleted=2)
 
 
 def test_a_source_of_keys_alone_can_delete(base: Snapshot) -> None:
     spec = MergeSpec(on=("id",), matched=(DeleteRow(),))
     done = _merge(base, SOURCE.select(["id"]), spec)
-    assert done.counts == MergeCounts(inserted=0, updated=0, deleted=2)
+    assert done.counts == RowCounts(inserted=0, updated=0, deleted=2)
     assert sorted(_rows(done.snapshot)) == [0, 1, 4, 5, 6, 7, 8]
 
 
@@ -150,7 +152,7 @@ def test_keys_with_a_null_match_nothing(base: Snapshot) -> None:
     source = _source((None, "x", 0.0), (None, "y", 0.0))
     for count in (1, 2):
         done = merge(base, source.to_reader(), UPSERT)
-        assert done.counts == MergeCounts(inserted=2, updated=0, deleted=0)
+        assert done.counts == RowCounts(inserted=2, updated=0, deleted=0)
         found = lance.dataset(base.location.uri)
         assert found.count_rows("id IS NULL") == 2 * count
 
@@ -159,7 +161,7 @@ def test_several_columns_can_be_the_key(base: Snapshot) -> None:
     spec = MergeSpec(on=("id", "name"), matched=(UpdateAll(),), not_matched=(InsertAll(),))
     source = _source((3, "n3", 100.0), (4, "other", 200.0))
     done = merge(base, source.to_reader(), spec)
-    assert done.counts == MergeCounts(inserted=1, updated=1, deleted=0)
+    assert done.counts == RowCounts(inserted=1, updated=1, deleted=0)
     rows = lance.dataset(base.location.uri).to_table(filter="id IN (3, 4)").to_pylist()
     found = sorted((row["id"], row["name"], row["weight"]) for row in rows)
     assert found == [(3, "n3", 100.0), (4, "n4", 6.0), (4, "other", 200.0)]
@@ -169,7 +171,7 @@ def test_every_row_with_the_key_is_updated(base: Snapshot) -> None:
     lance.write_dataset(_source((3, "twin", 0.0)), base.location.uri, mode="append")
     done = merge(base, _source((3, "same", 1.0)).to_reader(), UPSERT)
     newest = merge(done.snapshot, _source((3, "same", 1.0)).to_reader(), UPSERT)
-    assert newest.counts == MergeCounts(inserted=0, updated=2, deleted=0)
+    assert newest.counts == RowCounts(inserted=0, updated=2, deleted=0)
 
 
 @pytest.mark.parametrize("key", [3, 30])
@@ -196,7 +198,7 @@ def test_the_last_source_row_with_a_key_wins_if_asked(base: Snapshot, key: int) 
 def test_deleting_a_row_twice_is_no_contradiction(base: Snapshot) -> None:
     spec = MergeSpec(on=("id",), matched=(DeleteRow(),))
     done = _merge(base, _source((3, "a", 0.0), (3, "b", 0.0)), spec)
-    assert done.counts == MergeCounts(inserted=0, updated=0, deleted=1)
+    assert done.counts == RowCounts(inserted=0, updated=0, deleted=1)
 
 
 def test_shared_keys_are_let_in_where_they_may(base: Snapshot) -> None:
@@ -217,13 +219,13 @@ def test_a_match_that_must_not_be_refuses_the_merge(base: Snapshot) -> None:
 def test_a_source_on_disk_gives_the_same(base: Snapshot) -> None:
     source = _source(*((i, f"s{i}", float(i)) for i in range(5, 300)))
     done = _merge(base, source, UPSERT, memory_bytes=10)
-    assert done.counts == MergeCounts(inserted=290, updated=5, deleted=0)
+    assert done.counts == RowCounts(inserted=290, updated=5, deleted=0)
     assert _rows(done.snapshot)[299] == ("s299", 299.0)
 
 
 def test_one_task_after_the_other_gives_the_same(base: Snapshot) -> None:
     done = _merge(base, SOURCE, UPSERT, engine=LocalEngine(parallelism=1))
-    assert done.counts == MergeCounts(inserted=1, updated=2, deleted=0)
+    assert done.counts == RowCounts(inserted=1, updated=2, deleted=0)
 
 
 @pytest.mark.parametrize("memory_bytes", [1 << 30, 10], ids=["in memory", "on disk"])
@@ -235,7 +237,7 @@ def test_tasks_that_run_elsewhere_give_the_same(base: Snapshot, memory_bytes: in
         not_matched_by_source=(DeleteRow(condition="id < 2"),),
     )
     done = _merge(base, SOURCE, spec, engine=Elsewhere(), memory_bytes=memory_bytes)
-    assert done.counts == MergeCounts(inserted=1, updated=2, deleted=2)
+    assert done.counts == RowCounts(inserted=1, updated=2, deleted=2)
     assert _rows(done.snapshot)[9] == ("n9", 14.5)
 
 
@@ -325,9 +327,9 @@ def test_keys_of_every_plain_type_are_matched(tmp_path: Path, keys: pa.Array) ->
     spec = MergeSpec(on=("k",), matched=(UpdateAll(),), not_matched=(InsertAll(),))
     source = table.set_column(1, "v", [[10, 20]])
     done = merge(base, source.to_reader(), spec)
-    assert done.counts == MergeCounts(inserted=1, updated=1, deleted=0)
+    assert done.counts == RowCounts(inserted=1, updated=1, deleted=0)
     again = merge(done.snapshot, source.to_reader(), spec)
-    assert again.counts == MergeCounts(inserted=0, updated=2, deleted=0)
+    assert again.counts == RowCounts(inserted=0, updated=2, deleted=0)
     found = lance.dataset(tmp_path / "t").to_table().sort_by("v")
     assert found["v"].to_pylist() == [10, 20]
     assert found["k"].to_pylist() == keys.to_pylist()

@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.table.merge.prefilter import Sieve
+from lancelake.table.merge.match import KeyMarks
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
 
-def _sieve(*keys: pa.Array) -> Sieve:
-    found = Sieve.of([pa.chunked_array([key]) for key in keys])
-    assert found is not None
-    return found
+def marks_of(*keys: pa.Array) -> KeyMarks:
+    marks = KeyMarks.of([pa.chunked_array([key]) for key in keys])
+    assert marks is not None
+    return marks
 
 
 @given(keys=st.lists(INT64, min_size=1), others=st.lists(INT64))
 def test_a_key_of_the_source_always_passes(keys: list[int], others: list[int]) -> None:
-    sieve = _sieve(pa.array(keys, pa.int64()))
-    mask = sieve.passes([pa.array([*keys, *others], pa.int64())])
+    marks = marks_of(pa.array(keys, pa.int64()))
+    mask = marks.passes([pa.array([*keys, *others], pa.int64())])
     assert mask[: len(keys)].all()
 
 
@@ -30,13 +30,13 @@ def test_a_key_of_several_columns_always_passes(keys: list[tuple[int, int]]) -> 
         pa.array([k[0] for k in keys], pa.int64()),
         pa.array([k[1] for k in keys], pa.uint8()),
     ]
-    assert _sieve(*columns).passes(columns).all()
+    assert marks_of(*columns).passes(columns).all()
 
 
 def test_most_strange_keys_do_not_pass() -> None:
     chance = np.random.default_rng(1)
     keys, others = chance.integers(0, 1 << 62, (2, 100_000))
-    passed = _sieve(pa.array(keys)).passes([pa.array(others)])
+    passed = marks_of(pa.array(keys)).passes([pa.array(others)])
     assert passed.mean() < 0.2
 
 
@@ -47,7 +47,7 @@ def test_most_strange_keys_do_not_pass() -> None:
 )
 def test_values_of_any_fixed_width_are_looked_up_by_their_bits(dtype: pa.DataType) -> None:
     keys = pa.array([1, 5, 100]).cast(_number(dtype)).view(dtype)
-    assert _sieve(keys).passes([keys.slice(1)]).all()
+    assert marks_of(keys).passes([keys.slice(1)]).all()
 
 
 def _number(dtype: pa.DataType) -> pa.DataType:
@@ -55,11 +55,11 @@ def _number(dtype: pa.DataType) -> pa.DataType:
 
 
 def test_a_null_neither_fails_nor_hides_other_keys() -> None:
-    sieve = _sieve(pa.array([7, None], pa.int64()))
-    assert sieve.passes([pa.array([None, 7], pa.int64())])[1]
+    marks = marks_of(pa.array([7, None], pa.int64()))
+    assert marks.passes([pa.array([None, 7], pa.int64())])[1]
 
 
 def test_columns_of_no_fixed_width_are_left_out() -> None:
     keys = [pa.array(["a", "b"]), pa.array([1, 2])]
-    assert _sieve(*keys).columns == (1,)
-    assert Sieve.of([pa.chunked_array([keys[0]])]) is None
+    assert marks_of(*keys).columns == (1,)
+    assert KeyMarks.of([pa.chunked_array([keys[0]])]) is None

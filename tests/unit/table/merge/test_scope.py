@@ -7,7 +7,7 @@ import pytest
 
 from lancelake.errors import InvalidExpressionError
 from lancelake.format.frozen import FrozenMap
-from lancelake.table.merge.scope import SOURCE, TARGET, Scope
+from lancelake.table.merge.clauses import SOURCE, TARGET, Scope
 
 ROWS = {
     TARGET: pa.record_batch({"id": [1, 2], "w": [10, 20], "only_mine": ["a", "b"]}),

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lancelake.table.merge.source import SourceRows, kept, parts, taken
+from lancelake.table.merge.source import SourceRows, read_source, split, take_rows
 
 TABLE = pa.table({"a": range(1000), "b": [f"text {i}" for i in range(1000)]})
 
@@ -18,7 +18,7 @@ def _reader() -> pa.RecordBatchReader:
 
 @pytest.fixture(params=[1 << 30, 100], ids=["in memory", "on disk"])
 def source(request: pytest.FixtureRequest) -> object:
-    with kept(_reader(), memory_bytes=request.param) as rows:
+    with read_source(_reader(), memory_bytes=request.param) as rows:
         yield rows
 
 
@@ -51,13 +51,13 @@ def test_rows_can_be_pickled(source: SourceRows) -> None:
 
 def test_a_batch_has_no_more_rows_than_fit_in_its_bytes() -> None:
     wide = pa.table({"a": [b"x" * (8 << 20)] * 5})
-    with kept(wide.to_reader()) as rows:
+    with read_source(wide.to_reader()) as rows:
         assert rows.batch_rows < 3
         assert sum(b.num_rows for b in rows.batches(np.arange(5))) == 5
 
 
 def test_a_file_on_disk_is_gone_afterwards() -> None:
-    with kept(_reader(), memory_bytes=100) as rows:
+    with read_source(_reader(), memory_bytes=100) as rows:
         path = rows.rows
         assert isinstance(path, Path)
         assert path.exists()
@@ -65,16 +65,16 @@ def test_a_file_on_disk_is_gone_afterwards() -> None:
 
 
 def test_an_empty_source_has_a_schema() -> None:
-    with kept(TABLE.slice(0, 0).to_reader()) as rows:
+    with read_source(TABLE.slice(0, 0).to_reader()) as rows:
         assert rows.num_rows == 0
         assert rows.table().schema == TABLE.schema
 
 
 def test_numbers_are_cut_into_runs() -> None:
-    assert [part.tolist() for part in parts(np.arange(5), 2)] == [[0, 1], [2, 3], [4]]
+    assert [part.tolist() for part in split(np.arange(5), 2)] == [[0, 1], [2, 3], [4]]
 
 
 @pytest.mark.parametrize("numbers", [[3, 4, 5], [5, 4, 3], [3, 3, 5], [], [9]])
 def test_rows_are_taken_in_the_order_asked_for(numbers: list[int]) -> None:
-    found = taken(TABLE, np.array(numbers, dtype=np.int64))
+    found = take_rows(TABLE, np.array(numbers, dtype=np.int64))
     assert found.column("a").to_pylist() == numbers

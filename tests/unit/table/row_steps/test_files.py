@@ -4,8 +4,8 @@ import pyarrow as pa
 
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
-from lancelake.format.rowids.sequence import RowIdSequence
-from lancelake.table.row_steps.files import with_row_ids
+from lancelake.format.rowids import RowIdSequence
+from lancelake.table.row_steps import with_row_ids
 
 
 def _ids(fragment: Fragment, *, rows: int) -> list[int]:

@@ -9,14 +9,13 @@ from pyroaring import BitMap
 
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
-from lancelake.engine.local import LocalEngine
-from lancelake.engine.port import Job, JobProgress
+from lancelake.engine.port import Job, JobProgress, LocalEngine
 from lancelake.errors import InvalidExpressionError, LanceTableError
 from lancelake.format.ids import FragmentId
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.table.row_steps import find
-from lancelake.table.row_steps.find import (
+from lancelake.table import row_steps
+from lancelake.table.row_steps import (
     Filter,
     FindRows,
     condition_text,
@@ -29,7 +28,7 @@ from tests.support.searched_tables import add_segment
 ENGINE = LocalEngine(parallelism=2)
 
 
-def _plain(found: find.FoundRows) -> dict[int, list[int]]:
+def _plain(found: row_steps.RowsByFragment) -> dict[int, list[int]]:
     return {int(i): list(rows) for i, rows in found.items()}
 
 
@@ -60,13 +59,13 @@ def test_what_is_no_condition_on_the_table_is_refused(base: Snapshot, condition:
 def test_a_task_runs_after_it_was_pickled(base: Snapshot) -> None:
     scans = plan(base, ScanRequest(columns=(), filter="id > 4")).tasks
     task = pickle.loads(pickle.dumps(FindRows(scans=scans[:2])))
-    assert [list(rows) for rows in find._bitmaps(task.run())] == [[], [1, 2, 3]]
+    assert [list(rows) for rows in row_steps._bitmaps(task.run())] == [[], [1, 2, 3]]
 
 
 def test_a_large_fragment_is_cut_where_there_are_fewer_than_can_be_looked_at_at_once(
     base: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(find, "_LEAST_ROWS", 2)
+    monkeypatch.setattr(row_steps, "_LEAST_ROWS", 2)
     scans = plan(base, ScanRequest(columns=(), filter="id > 0")).tasks
     assert divided(scans, 3) == list(scans)
     cut = [(part.fragment.id, part.start, part.stop) for part in divided(scans[:2], 4)]
@@ -79,7 +78,7 @@ def test_a_large_fragment_is_cut_where_there_are_fewer_than_can_be_looked_at_at_
 def test_progress_is_reported_for_every_group_of_small_fragments(
     base: Snapshot, monkeypatch: pytest.MonkeyPatch, together: int, tasks: int
 ) -> None:
-    monkeypatch.setattr(find, "_GROUP_SCANS", together)
+    monkeypatch.setattr(row_steps, "_GROUP_SCANS", together)
     told: list[JobProgress] = []
     found = find_rows(base, "id > 0", ENGINE, progress=told.append)
     assert [(p.done, p.total) for p in told] == [(n + 1, tasks) for n in range(tasks)]

@@ -10,7 +10,7 @@ import lancelake.pylance as lance
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
-from lancelake.table.row_steps.staged_rows import staged
+from lancelake.table.row_steps import staged
 from tests.support.searched_tables import add_segment
 
 

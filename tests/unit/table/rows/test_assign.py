@@ -7,7 +7,7 @@ import pytest
 
 from lancelake.errors import InvalidExpressionError, InvalidRequestError
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.table.rows.assign import assigned, bind_assignments
+from lancelake.table.rows import assigned, bind_assignments
 
 ARROW = pa.schema(
     [

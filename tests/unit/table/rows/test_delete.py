@@ -6,10 +6,10 @@ import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import ContentionError, InvalidExpressionError
 from lancelake.format.operations import Delete
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import check
-from lancelake.table.conflict_retry import Retries
-from lancelake.table.rows.delete import delete
+from lancelake.table.publish import Retries
+from lancelake.table.rows import delete
 
 
 def _ids(snapshot: Snapshot) -> list[int]:

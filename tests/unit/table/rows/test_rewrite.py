@@ -9,16 +9,14 @@ from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.fragment_reader import FragmentReader
-from lancelake.engine.local import LocalEngine
-from lancelake.format.fragment import Fragment
-from lancelake.format.fragment_bytes import from_bytes
+from lancelake.engine.port import LocalEngine
+from lancelake.format.fragment import Fragment, from_bytes
 from lancelake.format.ids import FragmentId
-from lancelake.format.rowids.sequence import RowIdSequence
+from lancelake.format.rowids import RowIdSequence
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.table.rows import rewrite
-from lancelake.table.rows.assign import bind_assignments
-from lancelake.table.rows.rewrite import RewriteRows, rewrite_rows, row_files
+from lancelake.table import rows as rewrite
+from lancelake.table.rows import RewriteRows, bind_assignments, rewrite_rows, row_files
 
 ROWS = {FragmentId(0): BitMap([1, 3]), FragmentId(2): BitMap([0])}
 

@@ -8,17 +8,15 @@ from pyroaring import BitMap
 
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
-from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import LocalEngine
 from lancelake.errors import InvalidRequestError, LanceTableError, UnsupportedError
 from lancelake.format.ids import FragmentId
 from lancelake.format.operations import Update
 from lancelake.format.operations.update import UpdateMode
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import check
-from lancelake.table.row_steps.find import find_rows
-from lancelake.table.rows.assign import bind_assignments
-from lancelake.table.rows.rewrite_columns import is_cheaper, rewrite_columns
-from lancelake.table.rows.update import Rewriting, update
+from lancelake.table.row_steps import find_rows
+from lancelake.table.rows import Rewriting, bind_assignments, is_cheaper, rewrite_columns, update
 from tests.support.elsewhere import Elsewhere
 
 ENGINE = LocalEngine(parallelism=2)

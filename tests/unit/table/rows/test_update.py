@@ -9,9 +9,9 @@ import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidExpressionError, LanceTableError, SchemaMismatchError
 from lancelake.format.operations import Update
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import check
-from lancelake.table.rows.update import update
+from lancelake.table.rows import update
 from tests.support.elsewhere import Elsewhere
 
 LINEAGE = ["_row_created_at_version", "_row_last_updated_at_version"]

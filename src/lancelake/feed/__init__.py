@@ -1,0 +1,1 @@
+"""Change feed: the rows that versions inserted, updated and deleted."""

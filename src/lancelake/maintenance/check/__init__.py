@@ -1,0 +1,1 @@
+"""Consistency checks of a table, reported as findings."""

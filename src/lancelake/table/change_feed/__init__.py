@@ -1,1 +1,0 @@
-"""Change data feed: row-level changes between two versions."""

@@ -1,0 +1,1 @@
+"""Rows from elsewhere: Arrow data, files, Delta tables."""

@@ -1,1 +1,0 @@
-"""Files that the versions of a table need, and files that it has."""

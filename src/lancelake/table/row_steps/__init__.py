@@ -1,1 +1,0 @@
-"""Shared steps of row changes: find, mark as deleted, and rewrite rows."""

@@ -1,1 +1,0 @@
-"""Find, delete and update rows."""
