@@ -1,49 +1,245 @@
-"""Merge of generations into the table: one commit with the rows and the progress."""
+"""Merge of generations into the table."""
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from types import TracebackType
+from typing import Self, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancelake.commit.snapshot import Snapshot, names_table
-from lancelake.engine.port import Engine
+from lancelake import log
+from lancelake.commit.snapshot import Snapshot
+from lancelake.data.column_file import WriteTask
+from lancelake.engine import port
+from lancelake.engine.port import Engine, Job, LocalEngine
 from lancelake.errors import (
+    ContentionError,
     CorruptTableError,
     IncompatibleConflictError,
-    InternalError,
     RetryableConflictError,
+    StorageUnavailableError,
 )
-from lancelake.format.column_path import quoted_name
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.memwal.region_manifest import Generation
 from lancelake.format.merged_generation import MergedGeneration
-from lancelake.format.operations import Update
-from lancelake.memwal.distributed_merge import prepare_regions
-from lancelake.memwal.ended import has_mem_wal
-from lancelake.memwal.initialize import details_of
-from lancelake.memwal.pinned import PinnedRegion, PinnedView
-from lancelake.memwal.region_files import RegionFiles, list_regions
+from lancelake.format.row_address import by_fragment
+from lancelake.format.schema import quoted_name
+from lancelake.memwal.collect import collect_garbage
+from lancelake.memwal.region import details_of, has_mem_wal
 from lancelake.memwal.shape import TOMBSTONE, RowShape
-from lancelake.memwal.view import MemWalView, RegionRows, SeenKeys, unmerged_generations
-from lancelake.storage.open import open_store
+from lancelake.memwal.view import (
+    PLACE_BITS,
+    Freshness,
+    MemWalView,
+    PinnedView,
+    SeenKeys,
+    pin,
+)
+from lancelake.scan.plan import ScanTask
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
 from lancelake.storage.store import ObjectStore
-from lancelake.table.conflict_retry import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.merge.clauses import (
     DeleteRow,
+    Duplicates,
     InsertAll,
     InsertValues,
     MergeSpec,
     UpdateAll,
     UpdateSet,
 )
-from lancelake.table.merge.run import MergeCounts, Prepared, prepare, with_changes
-from lancelake.table.merge.source import kept
+from lancelake.table.merge.match import (
+    MatchKeys,
+    Pairs,
+    balance,
+    balance_scans,
+    read_pairs,
+    with_keys,
+)
+from lancelake.table.merge.run import change_of, plan_merge
+from lancelake.table.merge.source import SourceRows, key_fields, read_source
+from lancelake.table.merge.write import (
+    TASK_BYTES,
+    KeyColumns,
+    WritePortions,
+    WrittenRows,
+    added_rows,
+)
 from lancelake.table.open import Latest, open_snapshot
-from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, publish
+from lancelake.table.operation_record import RowCounts
+from lancelake.table.publish import (
+    DEFAULT,
+    DEFAULT_CHOICES,
+    CommitChoices,
+    Retries,
+    retry_on_newest,
+)
+from lancelake.table.row_steps import AddedRows, RowChange, commit_rows, divided, row_files
+from lancelake.threads import aside, driven_aside
+
+_ROWS_PER_TASK = 250_000
+_KEYS_AT_ONCE = 8 << 20
+_BATCH_ROWS = 1 << 17
+_PLACE_MASK = (1 << PLACE_BITS) - 1
+
+
+def _change_by_tasks(base: Snapshot, view: PinnedView, engine: Engine) -> RowChange:
+    """Return the change of a merge whose rows the tasks of an engine read and write."""
+    pairs = _match(base, view, engine)
+
+    def add() -> AddedRows:
+        parts = _write(base, view, pairs, engine)
+        key = KeyColumns.of(base.manifest.schema.primary_key())
+        deleted = len(pairs) - sum(part.updated for part in parts)
+        return added_rows(parts, key, deleted=deleted)
+
+    return RowChange(gone=by_fragment(pairs.target), add=add)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchRegions:
+    """Finds the rows of some fragments whose keys the regions have."""
+
+    view: PinnedView
+    scans: tuple[ScanTask, ...]
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of the memory that a run takes."""
+        return TASK_BYTES
+
+    def run(self) -> bytes:
+        """Return the numbers of rows of the regions, and the addresses of the table's rows."""
+        view = self.view.opened()
+        keys = view.numbered_keys
+        fields = key_fields(view.shape.keys, view.base.manifest.schema)
+        scans = tuple(with_keys(view.base, fields, keys, self.scans))
+        if not scans:
+            return port.dumps([])
+        matches = [
+            MatchKeys(scans=scans, fields=fields, keys=part, are_unique=keys.are_unique).run()
+            for part in keys.parts(_KEYS_AT_ONCE)
+        ]
+        return port.dumps(matches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRegions:
+    """Writes the newest rows of some regions to new files."""
+
+    view: PinnedView
+    places: tuple[int, ...]
+    """Positions of the regions in the view."""
+    pairs: Pairs
+    """Rows of these regions that replace or delete rows of the table, by number."""
+    write: WriteTask
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of the memory that a run takes."""
+        return TASK_BYTES
+
+    def run(self) -> bytes:
+        """Write the rows and return `WrittenRows` as a message."""
+        view = self.view.opened()
+        with _read_rows(view, self.places) as (rows, firsts):
+            first = np.array([firsts[place] for place in self.places], dtype=np.int64)
+            places = np.searchsorted(self.places, self.pairs.source >> PLACE_BITS)
+            numbers = first[places] + (self.pairs.source & _PLACE_MASK)
+            pairs = replace(self.pairs, source=numbers)
+            # That no key is in two regions is checked where keys are matched.
+            source, spec = _with_spec(view.shape, rows, Duplicates.INSERT_ALL)
+            merge = plan_merge(view.base, source, spec, LocalEngine(), pairs=pairs)
+            return WritePortions(portions=merge.portions, write=self.write, key=merge.key).run()
+
+
+@contextmanager
+def _read_rows(
+    view: MemWalView, places: Sequence[int]
+) -> Iterator[tuple[SourceRows, dict[int, int]]]:
+    """Read the newest rows of regions; also return the number of the first row of each."""
+    firsts: dict[int, int] = {}
+
+    def newest() -> Iterator[pa.RecordBatch]:
+        count = 0
+        for place in places:
+            firsts[place] = count
+            for batch in view.unmerged(view.regions[place], SeenKeys(view.shape)):
+                count += batch.num_rows
+                if batch.num_rows:
+                    yield batch
+
+    with read_source(pa.RecordBatchReader.from_batches(view.shape.arrow, newest())) as rows:
+        yield rows, firsts
+
+
+def _with_spec(
+    shape: RowShape, rows: SourceRows, duplicates: Duplicates
+) -> tuple[SourceRows, MergeSpec]:
+    """Delete the rows of tombstones; replace or insert all others."""
+    if not pc.any(rows.columns([TOMBSTONE]).column(0)).as_py():
+        # Without tombstones nothing has to be decided row by row.
+        spec = MergeSpec(
+            on=shape.keys,
+            matched=(UpdateAll(),),
+            not_matched=(InsertAll(),),
+            duplicates=duplicates,
+        )
+        return rows.without(TOMBSTONE), spec
+    deleted = f"source.{quoted_name(TOMBSTONE)}"
+    values = FrozenMap({n: f"source.{quoted_name(n)}" for n in shape.table.names})
+    spec = MergeSpec(
+        on=shape.keys,
+        matched=(DeleteRow(condition=deleted), UpdateSet(values=values)),
+        not_matched=(InsertValues(values=values, condition=f"NOT {deleted}"),),
+        duplicates=duplicates,
+    )
+    return rows, spec
+
+
+def _match(base: Snapshot, view: PinnedView, engine: Engine) -> Pairs:
+    names = RowShape.of(base).keys
+    request = ScanRequest(
+        columns=names, with_row_address=True, batch_size=_BATCH_ROWS, remembers_small=True
+    )
+    count = engine.parallelism
+    groups = balance_scans(divided(plan(base, request).tasks, count), count)
+    tasks = [MatchRegions(view=view, scans=group) for group in groups]
+    job = Job(description=f"match keys of {base.location.uri}", tasks=tasks)
+    return read_pairs(part for result in engine.run(job) for part in port.loads(result))
+
+
+def _write(base: Snapshot, view: PinnedView, pairs: Pairs, engine: Engine) -> list[WrittenRows]:
+    tasks = [
+        WriteRegions(
+            view=view,
+            places=places,
+            pairs=pairs.where(np.isin(pairs.source >> PLACE_BITS, places)),
+            write=row_files(base),
+        )
+        for places in _groups(view, engine.parallelism)
+    ]
+    job = Job(description=f"write rows of {base.location.uri}", tasks=tasks)
+    return [cast("WrittenRows", port.loads(result)) for result in engine.run(job)]
+
+
+def _groups(view: PinnedView, parallelism: int) -> list[tuple[int, ...]]:
+    """Distribute regions over tasks; few rows are written by one, so that files are not small."""
+    sizes = [
+        sum(generation.physical_rows or _ROWS_PER_TASK for generation in region.generations)
+        for region in view.regions
+    ]
+    count = max(1, min(parallelism, -(-sum(sizes) // _ROWS_PER_TASK)))
+    largest_first = sorted(range(len(sizes)), key=lambda place: -sizes[place])
+    groups = balance(largest_first, count, lambda place: sizes[place])
+    return [tuple(sorted(group)) for group in groups]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +248,9 @@ class MergedRegions:
 
     snapshot: Snapshot
     marks: tuple[MergedGeneration, ...]
-    counts: MergeCounts
+    counts: RowCounts
 
 
-@names_table
 def merge_generations(
     base: Snapshot,
     regions: Sequence[uuid.UUID] | None = None,
@@ -72,104 +267,69 @@ def merge_generations(
     to merge, no version is made. With an engine, its tasks read and write the rows. The manifests
     of regions are in the table's own store unless another is given.
     """
+    choices = choices.named("MERGE", base.location)
 
-    def work(version: Snapshot) -> MergedRegions:
+    def attempt(version: Snapshot) -> MergedRegions:
         try:
-            todo = _todo(version, regions, store)
+            todo = pin(version, Freshness.FLUSHED, regions, store=store)
         except CorruptTableError as error:
             if not _is_replaced(version):
                 raise
             # Generations that another merge has merged since may be collected already.
             raise RetryableConflictError(error.problem) from error
         if not todo.regions:
-            none = MergeCounts(inserted=0, updated=0, deleted=0)
-            return MergedRegions(snapshot=version, marks=(), counts=none)
+            return MergedRegions(snapshot=version, marks=(), counts=RowCounts())
         try:
-            return _merged(version, todo, engine, racing(choices, retries))
+            return _merge(version, todo, engine, choices.within(retries))
         except IncompatibleConflictError as conflict:
             if not _was_merged(version, todo):
                 raise
             # What is left to merge is decided again.
             raise RetryableConflictError(conflict.problem) from conflict
 
-    return until_it_lands(base, work, retries, choices.surroundings)
+    clock = base.location.session.clock
+    with log.Operation(log.MEMWAL, _SENTENCE, base.location.uri, clock=clock) as operation:
+        done = retry_on_newest(base, attempt, retries)
+        if done.marks:
+            operation.facts |= _facts(done)
+    return done
 
 
-def _todo(
-    base: Snapshot, regions: Sequence[uuid.UUID] | None, store: ObjectStore | None
-) -> PinnedView:
-    progress = details_of(base).progress()
-    found: list[PinnedRegion] = []
-    for region in list_regions(base.location, store) if regions is None else regions:
-        manifest = RegionFiles(store=store or open_store(base.location), region=region).latest()
-        if manifest is None:
-            continue
-        generations = unmerged_generations(manifest, progress.get(region, 0))
-        if generations:
-            found.append(PinnedRegion(manifest=manifest, generations=generations, last=0))
-    return PinnedView(
-        location=base.location, main=base.main_location, version=base.version, regions=tuple(found)
-    )
+_SENTENCE = "merged the MemWAL of {table} into version {version}"
 
 
-def _merged(
+def _facts(done: MergedRegions) -> log.Facts:
+    counts = {f"rows_{name}": count for name, count in asdict(done.counts).items()}
+    return {
+        "version": done.snapshot.version,
+        "operation": "MERGE",
+        "regions": len(done.marks),
+        **counts,
+    }
+
+
+def _merge(
     base: Snapshot, todo: PinnedView, engine: Engine | None, choices: CommitChoices
 ) -> MergedRegions:
     marks = tuple(
-        MergedGeneration(region_id=r.manifest.region_id, generation=_last(r.generations))
-        for r in todo.regions
+        MergedGeneration(
+            region_id=region.manifest.region_id, generation=region.generations[-1].generation
+        )
+        for region in todo.regions
     )
-    if engine is None:
-        ready = _prepared_here(base, todo, choices)
-    else:
-        ready = prepare_regions(base, todo, engine, choices)
-    operation = ready.transaction.operation
-    if not isinstance(operation, Update):
-        raise InternalError("a merge is an Update")
-    marked = replace(operation, merged_generations=marks)
-    chosen = with_changes(choices, ready.affected, ready.inserted_keys)
-    made = publish(base, replace(ready.transaction, operation=marked), chosen)
-    return MergedRegions(snapshot=made, marks=marks, counts=ready.counts)
+    if engine is not None:
+        return _commit(base, _change_by_tasks(base, todo, engine), marks, choices)
+    view = todo.of(base)
+    with _read_rows(view, range(len(view.regions))) as (rows, _):
+        source, spec = _with_spec(view.shape, rows, Duplicates.REFUSE)
+        return _commit(base, change_of(base, source, spec), marks, choices)
 
 
-def _prepared_here(base: Snapshot, todo: PinnedView, choices: CommitChoices) -> Prepared:
-    shape = RowShape.of(base)
-    rows = tuple(
-        RegionRows(region=r.manifest.region_id, generations=r.generations) for r in todo.regions
-    )
-    view = MemWalView(base=base, shape=shape, regions=rows)
-    with kept(pa.RecordBatchReader.from_batches(shape.arrow, _newest(view))) as source:
-        if pc.any(source.columns([TOMBSTONE]).column(0)).as_py():
-            return prepare(base, source, _spec(shape), choices=choices)
-        # Without tombstones nothing has to be decided row by row.
-        return prepare(base, source.without(TOMBSTONE), _upserts(shape), choices=choices)
-
-
-def _newest(view: MemWalView) -> Iterator[pa.RecordBatch]:
-    for region in view.regions:
-        for batch in view.unmerged(region, SeenKeys(view.shape)):
-            if batch.num_rows:
-                yield batch
-
-
-def _upserts(shape: RowShape) -> MergeSpec:
-    """Replace or insert all rows."""
-    return MergeSpec(on=shape.keys, matched=(UpdateAll(),), not_matched=(InsertAll(),))
-
-
-def _spec(shape: RowShape) -> MergeSpec:
-    """Delete the rows of tombstones; replace or insert all others."""
-    deleted = f"source.{quoted_name(TOMBSTONE)}"
-    values = FrozenMap({n: f"source.{quoted_name(n)}" for n in shape.table.names})
-    return MergeSpec(
-        on=shape.keys,
-        matched=(DeleteRow(condition=deleted), UpdateSet(values=values)),
-        not_matched=(InsertValues(values=values, condition=f"NOT {deleted}"),),
-    )
-
-
-def _last(generations: Sequence[Generation]) -> int:
-    return generations[-1].generation
+def _commit(
+    base: Snapshot, change: RowChange, marks: tuple[MergedGeneration, ...], choices: CommitChoices
+) -> MergedRegions:
+    done = commit_rows(base, replace(change, merged_generations=marks), choices)
+    return MergedRegions(snapshot=done.snapshot, marks=marks, counts=done.counts)
 
 
 def _is_replaced(base: Snapshot) -> bool:
@@ -186,3 +346,98 @@ def _was_merged(base: Snapshot, todo: PinnedView) -> bool:
     return any(
         progress.get(r.manifest.region_id, 0) >= r.generations[0].generation for r in todo.regions
     )
+
+
+_MINUTE = timedelta(minutes=1)
+
+
+class BackgroundMerger:
+    """Merges the generations of a table at intervals until it is closed, and collects garbage.
+
+    A merge that loses against other commits, or finds the store unavailable, is tried again at the
+    next interval. Any other failure ends the thread, and `close` raises it: the rows stay in their
+    regions.
+    """
+
+    def __init__(
+        self,
+        base: Snapshot,
+        *,
+        every: timedelta = _MINUTE,
+        collects: bool = True,
+        choices: CommitChoices = DEFAULT_CHOICES,
+    ) -> None:
+        """Start the thread."""
+        self._base = base
+        self._every_s = every.total_seconds()
+        self._collects = collects
+        self._choices = choices
+        self._due = threading.Condition()  # noqa: TID251  # used aside
+        self._wanted = 0
+        self._done = 0
+        self._is_closed = False
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name="memwal-merge", daemon=True)  # noqa: TID251  # used aside
+        aside(self._thread.start)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @driven_aside
+    def merge_now(self) -> None:
+        """Merge without waiting for the interval; return when a merge that began now has ended."""
+        with self._due:
+            self._wanted += 1
+            wanted = self._wanted
+            self._due.notify_all()
+            self._due.wait_for(lambda: self._done >= wanted or not self._thread.is_alive())
+        self._raise_failure()
+
+    @driven_aside
+    def close(self) -> None:
+        """End the thread after a merge that is under way."""
+        with self._due:
+            self._is_closed = True
+            self._due.notify_all()
+        self._thread.join()
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    def _work(self) -> None:
+        while True:
+            with self._due:
+                self._due.wait_for(
+                    lambda: self._is_closed or self._wanted > self._done, self._every_s
+                )
+                if self._is_closed:
+                    return
+                wanted = self._wanted
+            try:
+                self._merge()
+            except (ContentionError, StorageUnavailableError):
+                pass
+            except BaseException as error:  # noqa: BLE001  # raised by the caller's next call
+                self._failure = error
+            with self._due:
+                self._done = wanted
+                self._due.notify_all()
+                if self._failure is not None:
+                    return
+
+    def _merge(self) -> None:
+        newest = open_snapshot(self._base.location, Latest(), main=self._base.main_location)
+        merged = merge_generations(newest, choices=self._choices)
+        if self._collects and merged.marks:
+            collect_garbage(merged.snapshot)

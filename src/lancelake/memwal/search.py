@@ -1,43 +1,60 @@
-"""Text and vector searches of a view: rows that are not merged take part in them."""
+"""Searches and lookups by key over a view."""
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from lancelake.errors import InternalError, UnsupportedError, naming
+from lancelake.commit.snapshot import Snapshot
+from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.data.deletion_files import known_deletions
+from lancelake.errors import (
+    CorruptTableError,
+    InternalError,
+    ObjectNotFoundError,
+    UnsupportedError,
+    naming,
+)
 from lancelake.expr.condition import Column, Membership
 from lancelake.expr.predicate import Filter, joined, predicate
 from lancelake.format.arrow_schema import public_schema, storage_schema
-from lancelake.format.computed_once import computed_once
+from lancelake.format.frozen import computed_once
 from lancelake.format.ids import OFFSET_BITS
-from lancelake.format.row_address import by_fragment
-from lancelake.index.kind import ROW_ID
-from lancelake.index.row_ids import BoolArray, U64Array
-from lancelake.index.text.query import TextQuery
-from lancelake.index.vector.top_rows import NearestRows
-from lancelake.memwal.pinned import PinnedView
-from lancelake.memwal.shape import live
-from lancelake.memwal.view import MemWalView, SeenKeys
+from lancelake.format.memwal import wal_files, wal_keys
+from lancelake.format.row_address import by_fragment, row_addresses
+from lancelake.index.kind import ROW_ID, SegmentFacts
+from lancelake.index.row_sets import BoolArray, U64Array
+from lancelake.index.scalar.btree.build import LOOKUP_FILE
+from lancelake.index.scalar.btree.kind import BTreeSegment
+from lancelake.index.text.text_query import TextQuery
+from lancelake.index.vector.vectors import NearestRows
+from lancelake.memwal.generations import key_values, open_generation, read_generation
+from lancelake.memwal.shape import RowShape, live
+from lancelake.memwal.view import MemWalView, PinnedView, SeenKeys
 from lancelake.scan import stream
-from lancelake.scan.nearest import DISTANCE, QUERY_INDEX, Nearest
+from lancelake.scan.live_rows import physical_rows
 from lancelake.scan.planner import chosen_fragments, plan
-from lancelake.scan.request import ScanRequest
-from lancelake.scan.row_mask import AllowedRows
-from lancelake.scan.search.fusion import ReciprocalRankFusion, fuse
-from lancelake.scan.search.request import SearchRequest
-from lancelake.scan.search.run import fused_scores
-from lancelake.scan.take import take_at
-from lancelake.scan.text_search.evaluate import TextSearch
-from lancelake.scan.text_search.plan import SCORE, with_columns
-from lancelake.scan.vector_search.flat import add_values
-from lancelake.scan.vector_search.plan import VectorSearch, plan_vector_search
+from lancelake.scan.request import (
+    DISTANCE,
+    QUERY_INDEX,
+    Nearest,
+    ReciprocalRankFusion,
+    ScanRequest,
+    SearchRequest,
+)
+from lancelake.scan.row_lookup import AllowedRows, take_at
+from lancelake.scan.search.hybrid import fuse, fused_scores
+from lancelake.scan.search.text import SCORE, with_columns
+from lancelake.scan.search.text_index import TextSearch
+from lancelake.scan.search.vector_search import VectorSearch, add_values, plan_vector_search
+from lancelake.storage.table_files import FileAt
 
 _OUTSIDE = np.uint64(0xFFFFFFFF << OFFSET_BITS)
 """Address of the first row that is not merged; no table has a fragment of this number."""
@@ -77,15 +94,14 @@ class ViewSearch:
         request are not used.
         """
         ensure_searchable(with_row_id=request.with_row_id, prefilter=request.prefilter)
-        count = request.rows_per_search
-        nearest, text = request.nearest, request.text
+        limited, count = request.limited(), request.rows_per_search
+        nearest, text = limited.nearest, limited.text
         if nearest is None:
             return self.text(cast("TextQuery", text), count)
-        near = replace(nearest, k=count)
         if text is None:
-            return self.nearest(near)
+            return self.nearest(nearest)
         whole = replace(self, columns=self.view.shape.table.names)
-        return self._fused(request, whole.nearest(near), whole.text(text, count))
+        return self._fused(request, whole.nearest(nearest), whole.text(text, count))
 
     def _fused(self, request: SearchRequest, near: pa.Table, matching: pa.Table) -> pa.Table:
         shape = self.view.shape
@@ -108,9 +124,7 @@ class ViewSearch:
 
     def _nearest(self, query: Nearest) -> pa.Table:
         unmerged = self._unmerged
-        request = ScanRequest(
-            columns=self._names, filter=self.filter, prefilter=True, nearest=query
-        )
+        request = SearchRequest(columns=self._names, filter=self.filter, nearest=query)
         prepared = plan_vector_search(self.view.base, request, self._mask)
         search = prepared.finder
         if not isinstance(search, VectorSearch):
@@ -288,3 +302,118 @@ def _flattened(rows: pa.Table) -> pa.Table:
     while any(pa.types.is_struct(field.type) for field in rows.schema):
         rows = rows.flatten()
     return rows
+
+
+def find_rows(view: MemWalView, keys: pa.Table | pa.RecordBatch) -> pa.Table:
+    """Return the newest rows of keys, given by the key columns, in any order."""
+    shape = view.shape
+    (*given,) = shape.tombstones(keys)
+    shown = public_schema(shape.table)
+    if not given:
+        return shown.empty_table()
+    wanted = _unique(shape, pa.Table.from_batches(given))
+    found: list[pa.RecordBatch] = []
+    for batch in _unmerged(view, wanted):
+        found.append(live(batch))
+        wanted = _without(shape, wanted, batch)
+    if wanted.num_rows:
+        found += _in_base(view.base, shape, wanted)
+    batches = [pa.RecordBatch.from_arrays(b.columns, schema=shown) for b in found if b.num_rows]
+    return pa.Table.from_batches(batches, schema=shown)
+
+
+def _unmerged(view: MemWalView, wanted: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield rows of keys from the newest source to the oldest, tombstones included."""
+    shape = view.shape
+    for region in view.regions:
+        for memtable in reversed(region.memtables):
+            rows = memtable.find(key_values(shape, wanted)).combine_chunks()
+            wanted = yield from _taken(shape, wanted, rows.to_batches())
+        for generation in reversed(region.generations):
+            if wanted.num_rows:
+                opened = open_generation(view.base.location, region.region, generation)
+                rows = _in_generation(opened, shape, wanted)
+                wanted = yield from _taken(shape, wanted, rows.to_batches())
+
+
+def _taken(
+    shape: RowShape, wanted: pa.RecordBatch, found: Sequence[pa.RecordBatch]
+) -> Generator[pa.RecordBatch, None, pa.RecordBatch]:
+    for batch in found:
+        yield batch
+        wanted = _without(shape, wanted, batch)
+    return wanted
+
+
+def _in_generation(opened: Snapshot, shape: RowShape, wanted: pa.RecordBatch) -> pa.Table:
+    wanted = _possible(opened, shape, wanted)
+    if not wanted.num_rows:
+        return shape.arrow.empty_table()
+    addresses = _indexed(opened, shape, wanted)
+    if addresses is not None and len(addresses) <= wanted.num_rows:
+        rows = take_at(opened, addresses, ScanRequest())
+        adopted = [shape.adopted(b, opened.manifest.schema) for b in rows.to_batches()]
+        found = pa.Table.from_batches(adopted, schema=shape.arrow)
+        if len(set(key_values(shape, found))) == found.num_rows:
+            return found
+    # A generation of an early release: without an index, or with several rows of a key.
+    keys = shape.key_array(wanted)
+    batches = read_generation(opened, shape)
+    every = (b.filter(pc.is_in(shape.key_array(b), value_set=keys)) for b in batches)
+    return pa.Table.from_batches(every, schema=shape.arrow)
+
+
+def _possible(opened: Snapshot, shape: RowShape, wanted: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the keys that the bloom filter does not exclude."""
+    columns = shape.key_columns(wanted)
+    if not wal_keys.is_usable([column.type for column in columns]):
+        return wanted
+    try:
+        data = opened.location.store.get(wal_files.BLOOM_FILE)
+    except ObjectNotFoundError:
+        return wanted
+    return wanted.filter(pa.array(wal_keys.may_contain(data, columns)))
+
+
+def _indexed(opened: Snapshot, shape: RowShape, wanted: pa.RecordBatch) -> U64Array | None:
+    """Return the addresses of live rows by the key index; None for a generation without one."""
+    fragments = opened.manifest.fragments
+    folder = SegmentFolder(place=FileAt(root=opened.location, path=wal_files.KEY_INDEX))
+    lookup = folder.file(LOOKUP_FILE)
+    if len(fragments) != 1 or not lookup.store.exists(lookup.path):
+        return None
+    keys = shape.key_array(wanted)
+    facts = SegmentFacts(folder=folder, dtype=keys.type, details=None, index_version=0)
+    column = Column(path=(wal_files.KEY_INDEX,), dtype=keys.type)
+    answer = BTreeSegment(facts).answer(Membership(column=column, values=keys))
+    if answer is None or answer.surely_true.is_inverted:
+        return None
+    offsets = answer.surely_true.ids.to_array()
+    count = physical_rows(opened.files, opened.manifest_at, fragments[0])
+    if len(offsets) and int(offsets.max()) >= count:
+        problem = f"the key index of {opened.location.uri} has rows that its generation lacks"
+        raise CorruptTableError(problem, path=wal_files.KEY_INDEX)
+    gone = known_deletions(opened.files, fragments[0])
+    kept = np.array([offset for offset in offsets.tolist() if offset not in gone], dtype=np.uint64)
+    return row_addresses(fragments[0].id, kept)
+
+
+def _in_base(base: Snapshot, shape: RowShape, wanted: pa.RecordBatch) -> list[pa.RecordBatch]:
+    conditions = [
+        Membership(column=Column(path=(name,), dtype=values.type), values=pc.unique(values))
+        for name, values in zip(shape.keys, shape.key_columns(wanted), strict=True)
+    ]
+    rows = stream.run(plan(base, ScanRequest(filter=joined(conditions))))
+    keys = shape.key_array(wanted)
+    return [b.filter(pc.is_in(shape.key_array(b), value_set=keys)) for b in rows]
+
+
+def _unique(shape: RowShape, keys: pa.Table) -> pa.RecordBatch:
+    (batch,) = keys.combine_chunks().to_batches()
+    newest: dict[Any, int] = {key: n for n, key in enumerate(key_values(shape, batch))}
+    return batch.take(pa.array(newest.values(), pa.int64()))
+
+
+def _without(shape: RowShape, keys: pa.RecordBatch, found: pa.RecordBatch) -> pa.RecordBatch:
+    is_found = pc.is_in(shape.key_array(keys), value_set=shape.key_array(found))
+    return keys.filter(pc.invert(is_found))

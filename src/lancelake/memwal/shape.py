@@ -19,10 +19,10 @@ from lancelake.errors import (
     UnsupportedError,
 )
 from lancelake.format.arrow_schema import FIELD_ID, storage_field
-from lancelake.format.blobs import has_blobs
 from lancelake.format.file_version import FileVersion
 from lancelake.format.ids import FieldId
-from lancelake.format.memwal import key_bytes
+from lancelake.format.logical_types import has_blobs
+from lancelake.format.memwal import wal_keys
 from lancelake.format.schema import Encoding, Field, Schema
 
 TOMBSTONE = "_tombstone"
@@ -47,7 +47,7 @@ class RowShape:
             raise InvalidRequestError("a MemWAL needs a table with a primary key")
         for key in keys:
             kind = storage_field(key).type
-            if key not in schema.fields or not key_bytes.is_supported(kind):
+            if key not in schema.fields or not wal_keys.is_supported(kind):
                 msg = f"column {key.name} of type {key.logical_type} cannot be the key of a MemWAL"
                 action = "Use a top-level column of integers, booleans, strings or bytes."
                 raise UnsupportedError(msg, column=key.name, action=action)
@@ -116,11 +116,11 @@ class RowShape:
         Columns are found by field id, those of entries without ids by name. Columns that were
         added since are null.
         """
-        found = _columns_by_id(batch, stored)
+        by_id = _columns_by_id(batch, stored)
         arrays = []
         for field in self.table.fields:
             target = self.arrow.field(field.name)
-            column = found.get(field.id) if found else _named(batch, field.name)
+            column = by_id.get(field.id) if by_id else _named(batch, field.name)
             arrays.append(_adopted(column, target, batch.num_rows))
         mark = _named(batch, TOMBSTONE)
         if mark is None:
@@ -129,15 +129,15 @@ class RowShape:
 
     def key_columns(self, rows: pa.RecordBatch | pa.Table) -> list[pa.Array]:
         """Return the key columns of rows, in key order."""
-        found = [rows.column(name) for name in self.keys]
-        return [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in found]
+        columns = [rows.column(name) for name in self.keys]
+        return [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
 
     def key_array(self, rows: pa.RecordBatch | pa.Table) -> pa.Array:
         """Return the keys as one array: of the column itself, or of bytes for several columns."""
         columns = self.key_columns(rows)
         if len(columns) == 1:
             return columns[0]
-        return key_bytes.for_index(columns).cast(pa.binary())
+        return wal_keys.for_index(columns).cast(pa.binary())
 
     def _conformed(
         self, schema: Schema, rows: pa.Table | pa.RecordBatch
@@ -160,8 +160,8 @@ class RowShape:
 
 def live(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows that are not tombstones, without the mark."""
-    kept = rows.filter(pc.invert(rows.column(TOMBSTONE)))
-    return kept.drop_columns([TOMBSTONE])
+    others = rows.filter(pc.invert(rows.column(TOMBSTONE)))
+    return others.drop_columns([TOMBSTONE])
 
 
 def _ensure_columns(schema: Schema, version: FileVersion) -> None:
@@ -189,12 +189,12 @@ def _columns_by_id(batch: pa.RecordBatch, stored: Schema | None) -> dict[int, pa
     if stored is not None:
         columns = (field for field in stored.fields if field.name != TOMBSTONE)
         return {field.id: batch.column(field.name) for field in columns}
-    found: dict[int, pa.Array] = {}
+    by_id: dict[int, pa.Array] = {}
     for place, field in enumerate(batch.schema):
         text = (field.metadata or {}).get(FIELD_ID.encode(), b"")
         if text.isdigit():
-            found[int(text)] = batch.column(place)
-    return found
+            by_id[int(text)] = batch.column(place)
+    return by_id
 
 
 def _named(batch: pa.RecordBatch, name: str) -> pa.Array | None:

@@ -1,15 +1,21 @@
-"""Status of a MemWAL: its regions, and how many rows are not merged."""
+"""Status of a MemWAL, and its last entries."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lancelake.commit.snapshot import Snapshot, names_table
+import pyarrow as pa
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import CorruptTableError, InvalidRequestError, ObjectNotFoundError, naming
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.memwal import wal_files
 from lancelake.format.memwal.details import MemWalDetails
 from lancelake.format.memwal.region_manifest import Generation, RegionManifest
-from lancelake.memwal.initialize import details_of
-from lancelake.memwal.region_files import RegionFiles, list_regions
+from lancelake.memwal.region import RegionFiles, details_of, region_files
+from lancelake.memwal.shape import RowShape
 from lancelake.memwal.view import unmerged_generations
 
 
@@ -58,16 +64,14 @@ class WalStatus:
     regions: tuple[RegionStatus, ...]
 
 
-@names_table
 def wal_status(base: Snapshot) -> WalStatus:
     """Read the state of all regions; the version must be chosen before."""
     details = details_of(base)
     progress = details.progress()
-    found = (
-        _region(RegionFiles.at(base.location, region), progress.get(region, 0))
-        for region in list_regions(base.location)
+    states = (
+        _region(files, progress.get(files.region, 0)) for files in region_files(base.location)
     )
-    regions = tuple(region for region in found if region is not None)
+    regions = tuple(state for state in states if state is not None)
     return WalStatus(version=base.version, details=details, regions=regions)
 
 
@@ -89,4 +93,58 @@ def _region(files: RegionFiles, merged: int) -> RegionStatus | None:
         unmerged=unmerged_generations(manifest, merged),
         tail_entries=len(tail),
         tail_rows=sum(entry.num_rows for entry in tail),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TailEntry:
+    """A WAL entry with its rows, tombstones included, in the table's columns."""
+
+    position: int
+    writer_epoch: int
+    generation: int | None
+    is_sentinel: bool
+    units: FrozenMap[str, int]
+    """Last batch of each streaming query in the region, up to this entry."""
+    rows: pa.Table
+
+
+def read_entries(
+    base: Snapshot, region: uuid.UUID, after: int | None = None
+) -> Iterator[TailEntry]:
+    """Yield the WAL entries of a region after a position, by default those not flushed.
+
+    Entries that garbage collection has removed are skipped.
+    """
+    with naming(base.location.uri, base.version):
+        files = RegionFiles.at(base.location, region)
+        manifest = files.latest()
+        if manifest is None:
+            raise InvalidRequestError(f"the table has no region {region}", region=str(region))
+        start = manifest.replay_after if after is None else after
+        shape = RowShape.of(base)
+        for position in files.positions():
+            if position > start:
+                entry = _read(files, shape, position)
+                if entry is not None:
+                    yield entry
+                elif position > manifest.replay_after:
+                    msg = f"the WAL of region {region} has lost the entry at position {position}"
+                    raise CorruptTableError(msg, region=str(region))
+
+
+def _read(files: RegionFiles, shape: RowShape, position: int) -> TailEntry | None:
+    try:
+        data = files.entry_bytes(position)
+    except ObjectNotFoundError:
+        return None
+    entry = wal_files.decode(data, path=wal_files.wal_entry(files.region, position))
+    batches = [shape.adopted(batch) for batch in entry.batches]
+    return TailEntry(
+        position=position,
+        writer_epoch=entry.writer_epoch,
+        generation=entry.generation,
+        is_sentinel=entry.is_sentinel,
+        units=entry.units,
+        rows=pa.Table.from_batches(batches, schema=shape.arrow),
     )

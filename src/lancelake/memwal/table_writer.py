@@ -1,22 +1,129 @@
-"""Writer of a table's MemWAL: routes rows to the writers of their regions."""
+"""Writer of all regions of a table: rows are routed to them by key, each batch once."""
 
 from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Self, assert_never
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import naming
-from lancelake.memwal.initialize import details_of
-from lancelake.memwal.routing import Region, routed
+from lancelake.errors import (
+    ContentionError,
+    CorruptTableError,
+    InvalidRequestError,
+    ObjectNotFoundError,
+    WriterFencedError,
+    naming,
+)
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.memwal import wal_files, wal_keys
+from lancelake.format.memwal.region_manifest import RegionManifest
+from lancelake.format.memwal.region_spec import (
+    FIELD,
+    SPEC_ID,
+    Bucketed,
+    ByValue,
+    RegionSpec,
+    Unsharded,
+)
+from lancelake.memwal.region import RegionFiles, details_of
 from lancelake.memwal.shape import RowShape
-from lancelake.memwal.writer import RegionWriter
-from lancelake.memwal.writer_options import WriterOptions
+from lancelake.memwal.writer import Convert, RegionWriter, WriterOptions
+from lancelake.storage.store import ObjectStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """A region of a spec, and the value that its rows share as raw bytes."""
+
+    id: uuid.UUID
+    value: bytes
+
+    def new_manifest(self) -> RegionManifest:
+        """Return the state of the region before its first writer."""
+        values = ((FIELD, self.value),)
+        return RegionManifest(region_id=self.id, spec_id=SPEC_ID, field_values=values)
+
+
+def region_of(spec: RegionSpec | None, region: uuid.UUID) -> RegionManifest:
+    """Return the state before its first writer of a region that a caller named.
+
+    The value of a region is recorded where its id reveals it.
+    """
+    match spec:
+        case None:
+            return RegionManifest(region_id=region)
+        case Unsharded():
+            values = {wal_files.unsharded_region(): 0}
+        case Bucketed():
+            values = {wal_files.bucket_region(n): n for n in range(spec.buckets)}
+        case ByValue():
+            values = {}
+        case _:
+            assert_never(spec)
+    if region not in values:
+        return RegionManifest(region_id=region, spec_id=SPEC_ID)
+    return Region(id=region, value=values[region].to_bytes(4, "little")).new_manifest()
+
+
+def routed(
+    spec: RegionSpec | None, shape: RowShape, rows: pa.RecordBatch
+) -> Iterator[tuple[Region, pa.RecordBatch]]:
+    """Divide rows by region; rows of a region keep their order."""
+    match spec:
+        case None:
+            raise InvalidRequestError("the MemWAL has no region spec: name the region of a writer")
+        case Unsharded():
+            value = (0).to_bytes(4, "little")
+            yield Region(id=wal_files.unsharded_region(), value=value), rows
+        case Bucketed():
+            numbers = wal_keys.buckets(_source(spec, shape, rows), spec.buckets)
+            for bucket in np.unique(numbers).tolist():
+                region = Region(
+                    id=wal_files.bucket_region(bucket), value=bucket.to_bytes(4, "little")
+                )
+                yield region, rows.filter(pa.array(numbers == bucket))
+        case ByValue():
+            source = _source(spec, shape, rows)
+            for scalar in pc.unique(source):
+                value = _raw(scalar)
+                region = Region(id=wal_files.identity_region(value), value=value)
+                yield region, rows.filter(pc.equal(source, scalar))
+        case _:
+            assert_never(spec)
+
+
+def _source(spec: Bucketed | ByValue, shape: RowShape, rows: pa.RecordBatch) -> pa.Array:
+    field = next((f for f in shape.table.fields if f.id == spec.column), None)
+    if field is None:
+        raise CorruptTableError(
+            f"the region spec refers to field {spec.column}, which does not exist"
+        )
+    if field.name not in shape.keys:
+        # A row could then leave its region, and its earlier value would come back.
+        msg = f"column {field.name} chooses the region of a row, but is not part of the key"
+        raise InvalidRequestError(msg, column=field.name)
+    return rows.column(field.name)
+
+
+def _raw(scalar: pa.Scalar) -> bytes:
+    kind, value = scalar.type, scalar.as_py()
+    if wal_keys.is_text(kind):
+        return bytes(value.encode())
+    if pa.types.is_boolean(kind):
+        return bytes([value])
+    if pa.types.is_integer(kind):
+        signed = bool(pa.types.is_signed_integer(kind))
+        return int(value).to_bytes(kind.bit_width // 8, "little", signed=signed)
+    raise InvalidRequestError(f"a column of type {kind} cannot choose a region")
+
 
 _DEFAULT = WriterOptions()
 
@@ -33,9 +140,8 @@ class TableWriter:
         self._options = options
         self._lock = threading.Lock()
         self._writers: dict[uuid.UUID, RegionWriter] = {}
-        with naming(base.location.uri, base.version):
-            self._shape = RowShape.of(base)
-            self._spec = details_of(base).spec()
+        self._shape = RowShape.of(base)
+        self._spec = details_of(base).spec()
 
     def __enter__(self) -> Self:
         return self
@@ -56,13 +162,11 @@ class TableWriter:
 
     def put(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Insert rows, or replace those of the same key; durable when this returns."""
-        with naming(self._base.location.uri, self._base.version):
-            self._write(self._shape.upserts(rows))
+        self._write(self._shape.upserts, rows)
 
     def delete(self, keys: pa.Table | pa.RecordBatch) -> None:
         """Delete the rows of keys, given by the key columns; durable when this returns."""
-        with naming(self._base.location.uri, self._base.version):
-            self._write(self._shape.tombstones(keys))
+        self._write(self._shape.tombstones, keys)
 
     def flush(self) -> None:
         """Write all rows in memory as generations."""
@@ -80,15 +184,97 @@ class TableWriter:
         if failure is not None:
             raise failure
 
-    def _write(self, batches: Sequence[pa.RecordBatch]) -> None:
-        for batch in batches:
-            for region, rows in routed(self._spec, self._shape, batch):
-                self._writer(region).write((rows,))
+    def _write(self, convert: Convert, given: pa.Table | pa.RecordBatch) -> None:
+        with naming(self._base.location.uri, self._base.version):
+            for batch in convert(given):
+                for region, rows in routed(self._spec, self._shape, batch):
+                    self._writer(region).write((rows,))
 
     def _writer(self, region: Region) -> RegionWriter:
         with self._lock:
-            found = self._writers.get(region.id)
-            if found is None:
-                found = RegionWriter(self._base, region.new_manifest(), options=self._options)
-                self._writers[region.id] = found
-            return found
+            writer = self._writers.get(region.id)
+            if writer is None:
+                writer = RegionWriter(self._base, region.new_manifest(), options=self._options)
+                self._writers[region.id] = writer
+            return writer
+
+
+_INLINE = WriterOptions(flushes_in_background=False)
+_ATTEMPTS = 5
+_MOST_QUERIES = 256
+_FLUSHED_ROWS = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A batch of a streaming query; the batches of a query have ascending numbers."""
+
+    query: str
+    batch: int
+
+
+def write_once(
+    base: Snapshot,
+    region: RegionManifest,
+    batches: Sequence[pa.RecordBatch],
+    unit: Unit,
+    *,
+    options: WriterOptions = _INLINE,
+    flushed_rows: int = _FLUSHED_ROWS,
+    store: ObjectStore | None = None,
+) -> bool:
+    """Write the rows of a batch for one region; return False if the region already has the batch.
+
+    `region` is the state of the region if it does not exist yet, and `batches` are rows as
+    `RowShape` converts them: they become one WAL entry. The tail is flushed when it has
+    `flushed_rows`. Of several tasks for the same batch one writes it, and all return; the caller
+    must not begin the next batch of the query before.
+    """
+    if not batches:
+        return False
+    for _ in range(_ATTEMPTS):
+        try:
+            writer = RegionWriter(base, region, options=options, store=store)
+            batches_before = last_batches(writer.files)
+            if batches_before.get(unit.query, -1) >= unit.batch:
+                writer.close(flush=False)
+                return False
+            writer.write(batches, _with(batches_before, unit))
+            writer.close(flush=writer.tail_rows >= flushed_rows)
+        except WriterFencedError:
+            # Another task has the region now, and perhaps it writes the same batch.
+            continue
+        return True
+    msg = f"batch {unit.batch} of query {unit.query} was fenced {_ATTEMPTS} times"
+    raise ContentionError(msg, region=str(region.region_id))
+
+
+def last_batches(files: RegionFiles) -> Mapping[str, int]:
+    """Return the last batch of each query in a region: the newest entry that has any has them all.
+
+    Garbage collection keeps that entry.
+    """
+    for position in reversed(files.positions()):
+        try:
+            data = files.entry_bytes(position)
+        except ObjectNotFoundError:
+            # Collected since the listing: a later entry has been read, or follows.
+            continue
+        units = wal_files.decode(data, path=wal_files.wal_entry(files.region, position)).units
+        if units:
+            return units
+    return FrozenMap()
+
+
+def region_batches(
+    base: Snapshot, region: RegionManifest, store: ObjectStore | None = None
+) -> Mapping[str, int]:
+    """Return the last batch of each query in a region, without claiming it."""
+    files = RegionFiles(store=store or base.location.store, region=region.region_id)
+    return last_batches(files)
+
+
+def _with(batches: Mapping[str, int], unit: Unit) -> dict[str, int]:
+    """Return the last batches with one more; of many queries those that wrote last."""
+    others = [(query, last) for query, last in batches.items() if query != unit.query]
+    return dict([*others, (unit.query, unit.batch)][-_MOST_QUERIES:])

@@ -1,10 +1,10 @@
-"""View of a table with its MemWAL: the newest row of each key, at a chosen freshness."""
+"""View of a table with the rows of its MemWAL."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -12,27 +12,37 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancelake.caches import CacheKind
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import CorruptTableError, InvalidRequestError, naming
+from lancelake.errors import CorruptTableError, InvalidRequestError, naming, suggestion
 from lancelake.expr.predicate import Filter, Predicate, predicate
 from lancelake.format.arrow_schema import public_schema, storage_schema
+from lancelake.format.frozen import computed_once
 from lancelake.format.memwal.region_manifest import Generation, RegionManifest
-from lancelake.memwal.generations import ADDRESS, open_generation, read_generation
-from lancelake.memwal.initialize import details_of
-from lancelake.memwal.memtable import MemTable
-from lancelake.memwal.region_files import RegionFiles, list_regions
-from lancelake.memwal.replay import replayed
+from lancelake.memwal.generations import (
+    ADDRESS,
+    MemTable,
+    open_generation,
+    read_generation,
+    replayed,
+)
+from lancelake.memwal.region import RegionFiles, details_of, region_files
 from lancelake.memwal.shape import RowShape, live
 from lancelake.memwal.writer import RegionWriter
 from lancelake.scan import stream
-from lancelake.scan.count import count_rows
+from lancelake.scan.live_rows import count_rows
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.suggest import suggestion
+from lancelake.storage.location import Location
+from lancelake.storage.store import ObjectStore
+from lancelake.table.merge.source import RowNumbers, SourceKeys, SourceRows, key_fields
+from lancelake.table.open import AtVersion, open_snapshot
 
 _MOST_MARKS = 1 << 24
 # Looking up the keys of a batch has a fixed cost, however few rows it has.
 _BATCH_ROWS = 1 << 16
+PLACE_BITS = 40
+"""Bits of a row's number below the position of its region in a view."""
 _GENERATION = pa.field("_memtable_gen", pa.uint64(), nullable=False)
 
 
@@ -52,9 +62,9 @@ class Freshness(Enum):
         try:
             return Freshness(name)
         except ValueError as error:
-            known = ", ".join(each.value for each in Freshness)
+            names = ", ".join(each.value for each in Freshness)
             raise InvalidRequestError(
-                f"invalid freshness {name!r}; valid values: {known}", freshness=str(name)
+                f"invalid freshness {name!r}; valid values: {names}", freshness=str(name)
             ) from error
 
 
@@ -97,7 +107,7 @@ class RegionRows:
     memtables: tuple[MemTable, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class MemWalView:
     """A version of the table, and the rows of its regions that it does not have."""
 
@@ -117,8 +127,8 @@ class MemWalView:
         self, columns: Sequence[str] | None = None, filter: Filter | None = None
     ) -> pa.Table:
         """Return the newest rows."""
-        chosen = None if columns is None else tuple(columns)
-        return self.scan(ViewRequest(columns=chosen, filter=filter)).read_all()
+        names = None if columns is None else tuple(columns)
+        return self.scan(ViewRequest(columns=names, filter=filter)).read_all()
 
     def count_rows(self, filter: Filter | None = None) -> int:
         """Count the newest rows."""
@@ -130,6 +140,46 @@ class MemWalView:
     def unmerged(self, region: RegionRows, seen: SeenKeys) -> Iterator[pa.RecordBatch]:
         """Stream the newest row of each key of a region, tombstones included."""
         yield from (batch for _, batch in self._sources(region, seen))
+
+    @computed_once
+    def replaced_keys(self) -> SeenKeys:
+        """The keys of all rows of the regions."""
+        seen = SeenKeys(self.shape)
+        seen.add(self._key_rows())
+        return seen
+
+    @computed_once
+    def numbered_keys(self) -> SourceKeys:
+        """The keys of the newest rows; a row's number has the place of its region above its own."""
+        narrow = replace(self, shape=self.shape.keys_only())
+        names = narrow.shape.keys
+        tables: list[pa.Table] = []
+        numbers: list[RowNumbers] = []
+        for place, region in enumerate(self.regions):
+            rows = pa.Table.from_batches(
+                narrow.unmerged(region, SeenKeys(narrow.shape)), schema=narrow.shape.arrow
+            )
+            tables.append(rows)
+            numbers.append(np.arange(rows.num_rows, dtype=np.int64) + (place << PLACE_BITS))
+        every = pa.concat_tables(tables).combine_chunks()
+        repeated = every.num_rows - pc.count_distinct(narrow.shape.key_array(every)).as_py()
+        if repeated:
+            raise CorruptTableError(
+                f"{repeated} keys have rows in more than one region of the MemWAL"
+            )
+        source = SourceRows(
+            rows=every, num_rows=every.num_rows, schema=every.schema, nbytes=every.nbytes
+        )
+        keys = SourceKeys.of(source, key_fields(names, self.base.manifest.schema), names)
+        return replace(keys, numbers=np.concatenate(numbers))
+
+    def _key_rows(self) -> Iterator[pa.RecordBatch]:
+        for region in self.regions:
+            for memtable in region.memtables:
+                yield from memtable.newest().select(list(self.shape.keys)).to_batches()
+            for generation in region.generations:
+                opened = open_generation(self.base.location, region.region, generation)
+                yield from _generation_keys(opened, self.shape)
 
     def _sources(
         self, region: RegionRows, seen: SeenKeys, *, with_addresses: bool = False
@@ -192,8 +242,8 @@ class MemWalView:
             # A key belongs to one region, so that what other regions have does not matter.
             sources = self._sources(region, seen, with_addresses=request.with_row_address)
             for generation, batch in sources:
-                kept = live(batch)
-                yield generation, kept if condition is None else kept.filter(condition(kept))
+                rows = live(batch)
+                yield generation, rows if condition is None else rows.filter(condition(rows))
         needed = [*names, *(key for key in self.shape.keys if key not in names)]
         scan = ScanRequest(
             columns=tuple(needed),
@@ -221,11 +271,11 @@ class SeenKeys:
 
     def unseen(self, source: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one source whose keys no source before had."""
-        found: list[pa.Array] = []
+        keys: list[pa.Array] = []
         for batch in source:
-            found.append(self._shape.key_array(batch))
-            yield self._without_seen(batch, found[-1])
-        self._extend(found)
+            keys.append(self._shape.key_array(batch))
+            yield self._without_seen(batch, keys[-1])
+        self._extend(keys)
 
     def add(self, source: Iterable[pa.RecordBatch]) -> None:
         """Add the keys of rows."""
@@ -242,10 +292,10 @@ class SeenKeys:
             else:
                 yield self._without_seen(shown, self._shape.key_array(batch))
 
-    def _extend(self, found: Sequence[pa.Array]) -> None:
-        if found:
+    def _extend(self, keys: Sequence[pa.Array]) -> None:
+        if keys:
             before = [] if self._keys is None else [self._keys]
-            self._keys = pa.concat_arrays([*before, *found])
+            self._keys = pa.concat_arrays([*before, *keys])
             self._table = _KeyTable.of(self._keys)
 
     def _without_seen(self, batch: pa.RecordBatch, keys: pa.Array) -> pa.RecordBatch:
@@ -296,33 +346,32 @@ def open_view(
     The version must be chosen before, since a generation that it does not have must be in the
     manifests that are read now.
     """
-    with naming(base.location.uri, base.version):
-        shape = RowShape.of(base)
-        progress = details_of(base).progress()
-        regions: list[RegionRows] = []
-        if freshness is not Freshness.BASE:
-            for region in list_regions(base.location):
-                writer = (writers or {}).get(region)
-                found = _region(base, shape, region, freshness, writer)
-                if found is not None:
-                    manifest, memtables = found
-                    merged = progress.get(region, 0)
-                    if writer is not None:
-                        # Its last flush may be merged before the writer itself knows of it.
-                        memtables = tuple(t for t in memtables if t.generation > merged)
-                        merged = min(merged, manifest.current_generation - 1)
-                    rows = RegionRows(
-                        region=region,
-                        generations=unmerged_generations(manifest, merged),
-                        memtables=memtables,
-                    )
-                    regions.append(rows)
-        return MemWalView(base=base, shape=shape, regions=tuple(regions))
+    shape = RowShape.of(base)
+    progress = details_of(base).progress()
+    regions: list[RegionRows] = []
+    for files in region_files(base.location, None if freshness is not Freshness.BASE else ()):
+        writer = (writers or {}).get(files.region)
+        state = _read_region(files, shape, freshness, writer)
+        if state is None:
+            continue
+        manifest, memtables = state
+        merged = progress.get(files.region, 0)
+        if writer is not None:
+            # Its last flush may be merged before the writer itself knows of it.
+            memtables = tuple(t for t in memtables if t.generation > merged)
+            merged = min(merged, manifest.current_generation - 1)
+        rows = RegionRows(
+            region=files.region,
+            generations=unmerged_generations(manifest, merged),
+            memtables=memtables,
+        )
+        regions.append(rows)
+    return MemWalView(base=base, shape=shape, regions=tuple(regions))
 
 
 def unmerged_generations(manifest: RegionManifest, merged: int) -> tuple[Generation, ...]:
     """Return the generations after the last merged one, in order; raise if one is missing."""
-    found = sorted(
+    generations = sorted(
         (g for g in manifest.generations if g.generation > merged), key=lambda g: g.generation
     )
     if merged >= manifest.current_generation:
@@ -331,7 +380,7 @@ def unmerged_generations(manifest: RegionManifest, merged: int) -> tuple[Generat
             f"is at generation {manifest.current_generation}"
         )
         raise CorruptTableError(msg, region=str(manifest.region_id))
-    numbers = [g.generation for g in found]
+    numbers = [g.generation for g in generations]
     count = manifest.current_generation - merged - 1
     if len(numbers) != count or numbers != list(range(merged + 1, manifest.current_generation)):
         msg = (
@@ -344,20 +393,15 @@ def unmerged_generations(manifest: RegionManifest, merged: int) -> tuple[Generat
             region=str(manifest.region_id),
             action="Read the newest version, or an old one without the MemWAL.",
         )
-    return tuple(found)
+    return tuple(generations)
 
 
-def _region(
-    base: Snapshot,
-    shape: RowShape,
-    region: uuid.UUID,
-    freshness: Freshness,
-    writer: RegionWriter | None,
+def _read_region(
+    files: RegionFiles, shape: RowShape, freshness: Freshness, writer: RegionWriter | None
 ) -> tuple[RegionManifest, tuple[MemTable, ...]] | None:
     if writer is not None and freshness is Freshness.DURABLE:
         state = writer.unflushed()
         return state.manifest, state.memtables
-    files = RegionFiles.at(base.location, region)
     manifest = files.latest()
     while manifest is not None:
         if freshness is Freshness.FLUSHED:
@@ -370,3 +414,112 @@ def _region(
             if manifest == seen:
                 raise
     return None
+
+
+_OPEN_VIEWS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedRegion:
+    """Generations and WAL entries of a region that a version does not have."""
+
+    manifest: RegionManifest
+    generations: tuple[Generation, ...]
+    last: int
+    """Position of the last WAL entry to read."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the region surely has no rows to read."""
+        return not self.generations and self.last <= self.manifest.replay_after
+
+    def rows(self, base: Snapshot, shape: RowShape) -> RegionRows:
+        """Return the rows that were pinned."""
+        files = RegionFiles.at(base.location, self.manifest.region_id)
+        memtables = tuple(replayed(files, self.manifest, shape, last=self.last))
+        return RegionRows(
+            region=self.manifest.region_id, generations=self.generations, memtables=memtables
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedView:
+    """A version of a table, and what its regions had when it was pinned."""
+
+    location: Location
+    main: Location
+    version: int
+    regions: tuple[PinnedRegion, ...]
+
+    def opened(self) -> MemWalView:
+        """Open the view, once for all calls of a process."""
+        return self.location.session.caches[VIEWS].get(self, self._open)
+
+    def of(self, base: Snapshot) -> MemWalView:
+        """Return the view of the version that was pinned."""
+        shape = RowShape.of(base)
+        regions = tuple(region.rows(base, shape) for region in self.regions)
+        return MemWalView(base=base, shape=shape, regions=regions)
+
+    def _open(self) -> MemWalView:
+        base = open_snapshot(self.location, AtVersion(self.version), main=self.main)
+        with naming(base.location.uri, base.version):
+            return self.of(base)
+
+
+VIEWS: CacheKind[PinnedView, MemWalView] = CacheKind(
+    name="memwal_views",
+    most_bytes=512 << 20,
+    weight=lambda view: 4096 + sum(m.nbytes for rows in view.regions for m in rows.memtables),
+    most_values=_OPEN_VIEWS,
+)
+"""Views that tasks have opened, with the keys that they have read."""
+
+
+def pin(
+    base: Snapshot,
+    freshness: Freshness,
+    regions: Sequence[uuid.UUID] | None = None,
+    *,
+    store: ObjectStore | None = None,
+) -> PinnedView:
+    """Pin the view of a version, by default of all regions.
+
+    The version must be chosen before, as for `open_view`. The manifests of regions are in the
+    table's own store unless another is given.
+    """
+    pinned: list[PinnedRegion] = []
+    progress = details_of(base).progress()
+    wanted = () if freshness is Freshness.BASE else regions
+    for files in region_files(base.location, wanted, store):
+        manifest = files.latest()
+        if manifest is None:
+            continue
+        region = PinnedRegion(
+            manifest=manifest,
+            generations=unmerged_generations(manifest, progress.get(files.region, 0)),
+            last=files.last_position() if freshness is Freshness.DURABLE else 0,
+        )
+        if not region.is_empty:
+            pinned.append(region)
+    return PinnedView(
+        location=base.location,
+        main=base.main_location,
+        version=base.version,
+        regions=tuple(pinned),
+    )
+
+
+def _generation_keys(opened: Snapshot, shape: RowShape) -> Iterator[pa.RecordBatch]:
+    own = {field.id: field.name for field in opened.manifest.schema.fields}
+    wanted = [field.id for name in shape.keys for field in shape.table.fields if field.name == name]
+    missing = [number for number in wanted if number not in own]
+    if missing:
+        raise CorruptTableError(
+            f"generation {opened.location.uri} has no key column with field id {missing[0]}"
+        )
+    columns = tuple(own[number] for number in wanted)
+    for batch in stream.run(plan(opened, ScanRequest(columns=columns))):
+        yield pa.RecordBatch.from_arrays(
+            [batch.column(name) for name in columns], names=list(shape.keys)
+        )

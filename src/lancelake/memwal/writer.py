@@ -1,17 +1,18 @@
-"""Writer of a region: durable upserts and deletes, and flushes of full memtables."""
+"""Writer of a region: puts, flushes, fencing."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 
+from lancelake.clock import Clock
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import (
     CorruptTableError,
@@ -20,29 +21,104 @@ from lancelake.errors import (
     WriterFencedError,
     naming,
 )
-from lancelake.format.memwal import wal_entry
+from lancelake.format.memwal import wal_files
 from lancelake.format.memwal.region_manifest import Generation, RegionManifest
-from lancelake.memwal.claim import (
+from lancelake.memwal.generations import MemTable, replayed, write_generation
+from lancelake.memwal.region import (
+    Elapsed,
+    EndWatch,
+    RegionFiles,
     claim,
+    details_of,
     ensure_epoch,
+    ensure_not_ended,
+    ensure_writable,
     fence,
     fenced,
-    settled_put,
     update_manifest,
 )
-from lancelake.memwal.elapsed import Elapsed
-from lancelake.memwal.end_watch import EndWatch
-from lancelake.memwal.ended import ensure_not_ended, ensure_writable
-from lancelake.memwal.generations import write_generation
-from lancelake.memwal.initialize import details_of
-from lancelake.memwal.memtable import MemTable
-from lancelake.memwal.region_files import RegionFiles
-from lancelake.memwal.replay import replayed
 from lancelake.memwal.shape import RowShape
-from lancelake.memwal.writer_counts import WriterCounts, WriterMeter
-from lancelake.memwal.writer_options import WriterOptions
-from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
+from lancelake.threads import Pool, driven_to_end
+
+Convert = Callable[[pa.Table | pa.RecordBatch], Sequence[pa.RecordBatch]]
+
+
+@dataclass(slots=True, kw_only=True)
+class WriterCounts:
+    """Totals since the writer was opened."""
+
+    puts: int = 0
+    put_s: float = 0.0
+    entries: int = 0
+    entry_bytes: int = 0
+    entry_s: float = 0.0
+    flushes: int = 0
+    flushed_rows: int = 0
+    flush_s: float = 0.0
+
+
+class WriterMeter:
+    """Counts of a writer that several threads share."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._counts = WriterCounts()
+
+    def counts(self) -> WriterCounts:
+        """Return the totals so far."""
+        with self._lock:
+            return WriterCounts(
+                **{f.name: getattr(self._counts, f.name) for f in fields(self._counts)}
+            )
+
+    @contextmanager
+    def put(self) -> Iterator[None]:
+        """Count a call that succeeds, and its time."""
+        start = self._clock.monotonic_s()
+        yield
+        with self._lock:
+            self._counts.puts += 1
+            self._counts.put_s += self._clock.monotonic_s() - start
+
+    @contextmanager
+    def entry(self, nbytes: int) -> Iterator[None]:
+        """Count a WAL entry that is written, and its time."""
+        start = self._clock.monotonic_s()
+        yield
+        with self._lock:
+            self._counts.entries += 1
+            self._counts.entry_bytes += nbytes
+            self._counts.entry_s += self._clock.monotonic_s() - start
+
+    @contextmanager
+    def flush(self, rows: int) -> Iterator[None]:
+        """Count a flush that succeeds, and its time."""
+        start = self._clock.monotonic_s()
+        yield
+        with self._lock:
+            self._counts.flushes += 1
+            self._counts.flushed_rows += rows
+            self._counts.flush_s += self._clock.monotonic_s() - start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterOptions:
+    """Limits of a memtable, which other writers must be able to replay, and of memory."""
+
+    max_memtable_rows: int = 100_000
+    max_memtable_batches: int = 8_000
+    max_memtable_bytes: int = 256 << 20
+    max_unflushed_bytes: int = 1 << 30
+    """Above this size of all memtables, writes wait for flushes."""
+    flushes_in_background: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse limits that no row fits."""
+        for name in ("max_memtable_rows", "max_memtable_batches", "max_memtable_bytes"):
+            if getattr(self, name) < 1:
+                raise InvalidRequestError(f"{name} must be at least 1", found=getattr(self, name))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,28 +170,28 @@ class RegionWriter:
         self._location = base.location
         self._version = base.version
         self._options = options
-        self.files = RegionFiles(store=store or open_store(base.location), region=new.region_id)
+        self.files = RegionFiles(store=store or base.location.store, region=new.region_id)
         self._queue: deque[_Write] = deque()
         self._log_lock = threading.Lock()
         self._flush_lock = threading.Lock()
-        self._state = threading.Condition()
+        self._state_lock = threading.RLock()
+        self._state = threading.Condition(self._state_lock)  # noqa: TID251  # not used by callers
         self._failure: BaseException | None = None
         self._is_closed = False
         self._frozen: deque[MemTable] = deque()
-        self._flusher: ThreadPoolExecutor | None = None
-        self._meter = WriterMeter(options.surroundings.clock)
-        self._clock = options.surroundings.clock
-        self._watch = EndWatch(base, self._clock)
-        with naming(base.location.uri, base.version):
-            self._shape = RowShape.of(base)
-            self._checked = Elapsed(self._clock)
-            self._manifest = claim(self.files, _after_merged(base, new), clock=self._clock)
-            self._epoch = self._manifest.writer_epoch
-            self._position = fence(self.files, self._manifest)
-            # Only after the claim: a process that ends the MemWAL from now on replaces this writer.
-            ensure_writable(base, self._shape)
-            self._memtable = MemTable(self._shape, self._manifest.current_generation)
-            self._replay()
+        self._flusher: Pool | None = None
+        self._clock = base.location.session.clock
+        self._meter = WriterMeter(self._clock)
+        self._watch = EndWatch(base)
+        self._shape = RowShape.of(base)
+        self._checked = Elapsed(self._clock)
+        self._manifest = claim(self.files, _after_merged(base, new), clock=self._clock)
+        self._epoch = self._manifest.writer_epoch
+        self._position = fence(self.files, self._manifest)
+        # Only after the claim: a process that ends the MemWAL from now on replaces this writer.
+        ensure_writable(base, self._shape)
+        self._memtable = MemTable(self._shape, self._manifest.current_generation)
+        self._replay()
 
     def __enter__(self) -> Self:
         return self
@@ -140,26 +216,26 @@ class RegionWriter:
     @property
     def tail_rows(self) -> int:
         """Number of rows that are in no generation."""
-        with self._state:
+        with self._state_lock:
             return self._memtable.num_rows + sum(table.num_rows for table in self._frozen)
 
     def put(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Insert rows, or replace those of the same key; durable when this returns."""
-        with naming(self._location.uri, self._version):
-            self.write(self._shape.upserts(rows))
+        self._put(self._shape.upserts, rows)
 
     def delete(self, keys: pa.Table | pa.RecordBatch) -> None:
         """Delete the rows of keys, given by the key columns; durable when this returns."""
-        with naming(self._location.uri, self._version):
-            self.write(self._shape.tombstones(keys))
+        self._put(self._shape.tombstones, keys)
 
+    def _put(self, convert: Convert, rows: pa.Table | pa.RecordBatch) -> None:
+        with naming(self._location.uri, self._version):
+            self.write(convert(rows))
+
+    @driven_to_end
     def write(
         self, batches: Sequence[pa.RecordBatch], units: Mapping[str, int] | None = None
     ) -> None:
-        """Write upserts and tombstones, as `RowShape` converts them, as one atomic change.
-
-        `units` are the last batches of streaming queries, of which `once` keeps account.
-        """
+        """Write changes of `RowShape` at once; `units` are the last batches of streams."""
         if not batches:
             self._ensure_usable()
             return
@@ -173,6 +249,7 @@ class RegionWriter:
             if mine.error is not None:
                 raise mine.error
 
+    @driven_to_end
     def flush(self) -> None:
         """Write all rows in memory as generations."""
         with naming(self._location.uri, self._version):
@@ -181,6 +258,7 @@ class RegionWriter:
                 self._freeze()
             self._flush_frozen()
 
+    @driven_to_end
     def seal(self) -> None:
         """Flush, and seal the region: it accepts no more writers."""
         with naming(self._location.uri, self._version), self._log_lock:
@@ -191,11 +269,12 @@ class RegionWriter:
                 self.files,
                 self._epoch,
                 RegionManifest.sealed,
-                is_done=lambda found: not found.is_active,
+                is_done=lambda manifest: not manifest.is_active,
                 clock=self._clock,
             )
             self._is_closed = True
 
+    @driven_to_end
     def close(self, *, flush: bool = True) -> None:
         """Flush and stop; rows that are not flushed stay in the WAL."""
         try:
@@ -205,16 +284,16 @@ class RegionWriter:
             self._is_closed = True
             self._watch.close()
             if self._flusher is not None:
-                self._flusher.shutdown(wait=True)
+                self._flusher.close()
 
     def in_memory(self) -> tuple[MemTable, ...]:
         """Return the tables of rows in memory, the current one last; also of a closed writer."""
-        with self._log_lock, self._state:
+        with self._log_lock, self._state_lock:
             return (*self._frozen, self._memtable.copy())
 
     def unflushed(self) -> Unflushed:
         """Return the rows that are durable but in no generation, for reads in this process."""
-        with self._log_lock, self._state:
+        with self._log_lock, self._state_lock:
             self._ensure_usable()
             tables = (*self._frozen, self._memtable.copy())
             return Unflushed(manifest=self._manifest, memtables=tables)
@@ -290,7 +369,7 @@ class RegionWriter:
 
     def _append(self, batches: Sequence[pa.RecordBatch], units: Mapping[str, int]) -> None:
         position = self._position + 1
-        data = wal_entry.encode(
+        data = wal_files.encode(
             self._shape.arrow,
             batches,
             writer_epoch=self._epoch,
@@ -299,7 +378,7 @@ class RegionWriter:
         )
         try:
             with self._watch.during(), self._meter.entry(len(data)):
-                if not settled_put(self.files, position, data):
+                if not self.files.create_entry(position, data):
                     raise fenced(self.files)
             if self._checked.is_long():
                 # What stops a replaced writer may have been collected.
@@ -326,7 +405,7 @@ class RegionWriter:
             self._flush_frozen()
             return
         if self._flusher is None:
-            self._flusher = ThreadPoolExecutor(1, thread_name_prefix="memwal-flush")
+            self._flusher = Pool(1)
         self._flusher.submit(self._flush_frozen)
 
     def _flush_frozen(self) -> None:
@@ -346,12 +425,12 @@ class RegionWriter:
         ensure_epoch(self.files, self._epoch)
         # A process that ended the MemWAL may have stopped before it replaced this writer.
         ensure_not_ended(self._base)
-        made = self._written(table)
+        written = self._written(table)
         manifest = update_manifest(
             self.files,
             self._epoch,
-            lambda found: found.with_generation(made, covers=table.last_position),
-            is_done=lambda found: made in found.generations,
+            lambda current: current.with_generation(written, covers=table.last_position),
+            is_done=lambda current: written in current.generations,
             clock=self._clock,
         )
         with self._state:
@@ -363,11 +442,9 @@ class RegionWriter:
         """Write a generation; again if it took so long that it may be collected as abandoned."""
         while True:
             began = Elapsed(self._clock)
-            made = write_generation(
-                self._location, self.region, self._shape, table, self._options.surroundings
-            )
+            generation = write_generation(self._location, self.region, self._shape, table)
             if not began.is_long():
-                return made
+                return generation
 
     def _fail(self, error: BaseException) -> None:
         with self._state:

@@ -7,9 +7,8 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import ContentionError, InvalidRequestError
-from lancelake.memwal import background
-from lancelake.memwal.background import BackgroundMerger
-from lancelake.memwal.merge import merge_generations
+from lancelake.memwal import merge as merging
+from lancelake.memwal.merge import BackgroundMerger, merge_generations
 from lancelake.memwal.view import Freshness
 from tests.support.memwal_tables import new_table, newest, rows, seen, writer
 
@@ -47,7 +46,7 @@ def test_a_lost_race_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             raise error
         return merge_generations(*args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(background, "merge_generations", merge)
+    monkeypatch.setattr(merging, "merge_generations", merge)
     with BackgroundMerger(base, every=NEVER) as merger:
         merger.merge_now()
         assert seen(newest(tmp_path / "t"), Freshness.BASE) == {1: "base"}

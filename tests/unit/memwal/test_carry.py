@@ -7,7 +7,7 @@ import pytest
 from lancelake.errors import InvalidRequestError, WriterFencedError
 from lancelake.format.merged_generation import MergedGeneration
 from lancelake.format.operations import Overwrite
-from lancelake.memwal.carry import carried
+from lancelake.memwal.setup import carried
 from lancelake.table.publish import CommitChoices, new_transaction, publish
 from tests.support.memwal_tables import (
     REGION,

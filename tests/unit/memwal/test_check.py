@@ -7,11 +7,11 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.format.index_meta import MEM_WAL
-from lancelake.format.memwal import names
+from lancelake.format.memwal import wal_files
 from lancelake.format.operations import CreateIndex
-from lancelake.memwal.check import check_table
+from lancelake.maintenance.check.finding import Severity
+from lancelake.memwal.table_check import check_table
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity
 from lancelake.table.publish import CommitChoices, new_transaction, publish
 from tests.support.memwal_tables import (
     CAUGHT_UP,
@@ -57,22 +57,22 @@ def test_a_missing_generation(uri: Path) -> None:
 
 
 def test_a_missing_sidecar(uri: Path) -> None:
-    (generation_dir(uri, 1) / names.BLOOM_FILE).unlink()
+    (generation_dir(uri, 1) / wal_files.BLOOM_FILE).unlink()
     assert codes(uri) == ["mem-wal-sidecar"]
 
 
 def test_a_hole_in_the_wal(uri: Path) -> None:
-    (uri / names.wal_entry(REGION, 2)).unlink()
+    (uri / wal_files.wal_entry(REGION, 2)).unlink()
     assert codes(uri) == ["mem-wal-hole"]
 
 
 def test_a_damaged_entry(uri: Path) -> None:
-    (uri / names.wal_entry(REGION, 3)).write_bytes(b"damaged")
+    (uri / wal_files.wal_entry(REGION, 3)).write_bytes(b"damaged")
     assert codes(uri) == ["mem-wal-region"]
 
 
 def test_a_damaged_manifest(uri: Path) -> None:
-    (uri / names.manifest(REGION, 2)).write_bytes(b"\xff")
+    (uri / wal_files.manifest(REGION, 2)).write_bytes(b"\xff")
     assert codes(uri) == ["mem-wal-region"]
 
 

@@ -8,13 +8,10 @@ import pytest
 from lancelake.errors import (
     ContentionError,
     InvalidRequestError,
-    StorageUnavailableError,
     WriterFencedError,
 )
-from lancelake.format.memwal import wal_entry
 from lancelake.format.memwal.region_manifest import Generation, RegionManifest
-from lancelake.memwal.claim import claim, ensure_epoch, fence, settled_put, update_manifest
-from lancelake.memwal.region_files import RegionFiles
+from lancelake.memwal.region import RegionFiles, claim, ensure_epoch, fence, update_manifest
 from lancelake.storage.location import Location
 from tests.support.failing_store import FailingCalls, Stop
 from tests.support.memwal_tables import REGION
@@ -86,17 +83,6 @@ def test_a_writer_that_was_replaced_before_its_sentinel_is_fenced(files: RegionF
     fence(files, theirs)
     with pytest.raises(WriterFencedError, match="another writer"):
         fence(Behind(store=files.store, region=REGION), mine)
-
-
-def test_a_position_of_another_entry_is_not_ours(files: RegionFiles) -> None:
-    files.create_entry(1, wal_entry.encode_sentinel(1))
-    assert not settled_put(files, 1, wal_entry.encode_sentinel(2))
-
-
-def test_a_put_without_a_reply_is_repeated_a_few_times(files: RegionFiles) -> None:
-    assert settled_put(_failing(files, 0, 1, stop=Stop.BEFORE), 1, b"x")
-    with pytest.raises(StorageUnavailableError):
-        settled_put(_failing(files, *range(9), stop=Stop.BEFORE), 2, b"x")
 
 
 def test_the_epoch_of_another_writer_fences(files: RegionFiles) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,14 +10,13 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import WriterFencedError
 from lancelake.memwal.collect import Collected, collect_garbage
 from lancelake.memwal.merge import merge_generations
-from lancelake.memwal.once import Unit, region_batches, write_once
-from lancelake.memwal.region_files import RegionFiles
+from lancelake.memwal.region import RegionFiles
 from lancelake.memwal.shape import RowShape
+from lancelake.memwal.table_writer import Unit, region_batches, write_once
 from lancelake.memwal.view import Freshness
-from lancelake.table.publish import Surroundings
+from lancelake.storage.session import Session
 from tests.support.manual_clock import ManualClock, age_files
 from tests.support.memwal_tables import (
-    INLINE,
     NEW_REGION,
     REGION,
     keys,
@@ -105,8 +103,7 @@ def test_a_writer_that_was_replaced_long_ago_is_still_fenced(uri: Path) -> None:
 
 def test_a_writer_checks_its_epoch_after_a_long_time(uri: Path) -> None:
     clock = ManualClock()
-    around = Surroundings(clock=clock)
-    replaced = writer(newest(uri), replace(INLINE, surroundings=around))
+    replaced = writer(newest(uri, Session(clock=clock)))
     for turn in range(4):
         with writer(newest(uri)) as mine:
             mine.put(rows((10 + turn, "x")))
@@ -119,7 +116,7 @@ def test_a_writer_checks_its_epoch_after_a_long_time(uri: Path) -> None:
         replaced.put(rows((1, "late")))
 
 
-def test_writing_goes_on_after_a_collection(uri: Path) -> None:
+def test_writing_continues_after_a_collection(uri: Path) -> None:
     merged(uri)
     collect(uri)
     with writer(newest(uri)) as mine:
@@ -198,7 +195,7 @@ def test_regions_of_a_table_without_a_mem_wal_are_collected(uri: Path) -> None:
     assert not [*uri.glob("_mem_wal/*/*_gen_*/**/*.lance")]
 
 
-def test_a_reader_of_an_old_version_is_told(uri: Path) -> None:
+def test_a_reader_of_an_old_version_gets_an_error(uri: Path) -> None:
     before: Snapshot = newest(uri)
     merged(uri)
     collect(uri)

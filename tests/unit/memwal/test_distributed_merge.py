@@ -9,14 +9,15 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.engine import wire
+from lancelake.engine import port
 from lancelake.engine.port import Job
 from lancelake.errors import CorruptTableError
-from lancelake.format.memwal import names
+from lancelake.format.memwal import wal_files
 from lancelake.format.memwal.region_manifest import RegionManifest
 from lancelake.format.memwal.region_spec import SPEC_ID
-from lancelake.memwal.initialize import bucketed, details_of, initialize
 from lancelake.memwal.merge import MergedRegions, merge_generations
+from lancelake.memwal.region import details_of
+from lancelake.memwal.setup import bucketed, initialize
 from lancelake.memwal.table_writer import TableWriter
 from lancelake.memwal.writer import RegionWriter
 from tests.support.memwal_tables import INLINE, KEY, keys, newest, rows
@@ -32,8 +33,8 @@ class Elsewhere:
 
     def run(self, job: Job) -> Iterator[bytes]:
         for task in job.tasks:
-            data = wire.dumps(task)
-            result = wire.loads(data).run()
+            data = port.dumps(task)
+            result = port.loads(data).run()
             self.sizes.append(len(data) + len(result))
             yield result
 
@@ -143,7 +144,7 @@ def test_a_key_in_two_regions_is_refused(tmp_path: Path) -> None:
     lance.write_dataset(rows((1, "base")), uri)
     initialize(newest(uri), bucketed(newest(uri), "id", 2))
     for bucket in range(2):
-        region = RegionManifest(region_id=names.bucket_region(bucket), spec_id=SPEC_ID)
+        region = RegionManifest(region_id=wal_files.bucket_region(bucket), spec_id=SPEC_ID)
         with RegionWriter(newest(uri), region, options=INLINE) as writer:
             writer.put(rows((1, "twice")))
     with pytest.raises(CorruptTableError, match="more than one region"):

@@ -6,8 +6,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError
-from lancelake.memwal.drop import drop_mem_wal
-from lancelake.memwal.initialize import bucketed, initialize
+from lancelake.memwal.setup import bucketed, drop_mem_wal, initialize
 from lancelake.memwal.view import Freshness
 from tests.support.memwal_tables import (
     end_without_retirement,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.memwal.elapsed import LONGEST_S, Elapsed
+from lancelake.memwal.region import LONGEST_S, Elapsed
 from tests.support.manual_clock import ManualClock
 
 

@@ -8,16 +8,14 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import StorageUnavailableError, WriterFencedError
-from lancelake.memwal import end_watch
-from lancelake.memwal.end_watch import EndWatch
-from lancelake.memwal.region_files import RegionFiles
-from lancelake.storage import open as opening
+from lancelake.memwal import region
+from lancelake.memwal.region import EndWatch, RegionFiles
+from lancelake.storage import open_stores as opening
 from lancelake.storage.local import LocalStore
-from lancelake.table.publish import SYSTEM
+from lancelake.storage.session import Session
 from tests.support.failing_store import FailingCalls, Stop
 from tests.support.manual_clock import ManualClock
 from tests.support.memwal_tables import (
-    INLINE,
     REGION,
     end_without_retirement,
     new_table,
@@ -37,12 +35,13 @@ def uri(tmp_path: Path) -> Path:
 @pytest.fixture
 def beside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let looks run beside calls, as on stores over the network."""
-    monkeypatch.setattr(end_watch, "_LOCAL", ())
+    monkeypatch.setattr(region, "_LOCAL", ())
 
 
 def watched(base: Snapshot, clock: ManualClock | None = None) -> EndWatch:
     """Return a watch that has looked once."""
-    watch = EndWatch(base, clock or ManualClock())
+    session = Session(clock=clock or ManualClock())
+    watch = EndWatch(replace(base, location=replace(base.location, session=session)))
     watch.look()
     return watch
 
@@ -130,7 +129,7 @@ def test_the_error_of_the_call_itself_comes_first(uri: Path) -> None:
 
 @pytest.mark.usefixtures("beside")
 def test_a_writer_with_looks_beside_its_puts_stops_too(uri: Path) -> None:
-    mine = writer(newest(uri), replace(INLINE, surroundings=SYSTEM))
+    mine = writer(newest(uri))
     mine.put(rows((2, "before")))
     end_without_retirement(uri)
     with pytest.raises(WriterFencedError):

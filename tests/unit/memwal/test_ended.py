@@ -7,8 +7,8 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import AlreadyExistsError, InvalidRequestError, WriterFencedError
-from lancelake.memwal.ended import ensure_ended, ensure_not_ended, ensure_writable, was_replaced
-from lancelake.memwal.initialize import bucketed, initialize
+from lancelake.memwal.region import ensure_ended, ensure_not_ended, ensure_writable, was_replaced
+from lancelake.memwal.setup import bucketed, initialize
 from lancelake.memwal.shape import RowShape
 from tests.support.memwal_tables import SCHEMA, end_without_retirement, new_table, newest, rows
 

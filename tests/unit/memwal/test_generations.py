@@ -8,13 +8,16 @@ import pytest
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.manifest import WriterVersion
-from lancelake.format.memwal import key_bloom, names
+from lancelake.format.memwal import wal_files, wal_keys
 from lancelake.format.memwal.region_manifest import Generation
-from lancelake.memwal.generations import open_generation, read_generation, write_generation
-from lancelake.memwal.memtable import MemTable
+from lancelake.memwal.generations import (
+    MemTable,
+    open_generation,
+    read_generation,
+    write_generation,
+)
 from lancelake.memwal.shape import RowShape
 from lancelake.storage.location import Location
-from lancelake.table.publish import SYSTEM
 from tests.support.memwal_tables import (
     BUCKET,
     REGION,
@@ -37,7 +40,7 @@ def _written(base: Snapshot) -> tuple[Generation, RowShape]:
     table = MemTable(shape, 1)
     table.add(shape.upserts(rows((4, "a"), (1, "a"), (4, "b"))), 1)
     table.add(shape.tombstones(keys(2)), 2)
-    return write_generation(base.location, REGION, shape, table, SYSTEM), shape
+    return write_generation(base.location, REGION, shape, table), shape
 
 
 def test_a_generation_has_each_key_once(base: Snapshot) -> None:
@@ -59,11 +62,11 @@ def test_a_generation_has_the_field_ids_of_the_table(base: Snapshot) -> None:
 
 def test_a_generation_has_the_sidecars(base: Snapshot) -> None:
     made, _ = _written(base)
-    folder = Path(base.location.uri) / names.generation_dir(REGION, made.path)
-    data = (folder / names.BLOOM_FILE).read_bytes()
-    assert key_bloom.may_contain(data, [pa.array([1, 2, 4])]).all()
-    index = {path.name for path in (folder / names.KEY_INDEX).iterdir()}
-    official = generation_dir(SIMPLE, 1) / names.KEY_INDEX
+    folder = Path(base.location.uri) / wal_files.generation_dir(REGION, made.path)
+    data = (folder / wal_files.BLOOM_FILE).read_bytes()
+    assert wal_keys.may_contain(data, [pa.array([1, 2, 4])]).all()
+    index = {path.name for path in (folder / wal_files.KEY_INDEX).iterdir()}
+    official = generation_dir(SIMPLE, 1) / wal_files.KEY_INDEX
     assert index == {path.name for path in official.iterdir()}
 
 

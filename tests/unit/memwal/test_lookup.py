@@ -7,9 +7,12 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.format.memwal import names
-from lancelake.memwal.lookup import find_rows
+from lancelake.errors import CorruptTableError
+from lancelake.format.memwal import wal_files
+from lancelake.index.scalar.btree.build import PAGE_FILE
+from lancelake.memwal.search import find_rows
 from lancelake.memwal.view import Freshness, open_view
+from tests.hostile.document_cases import rewritten
 from tests.support.memwal_tables import COMPOSITE, SIMPLE, keys, new_table, newest, rows, writer
 
 
@@ -53,11 +56,20 @@ def test_a_lookup_finds_what_a_scan_finds(table: Path) -> None:
     assert _found(table, *range(12)) == expected
 
 
+@pytest.mark.parametrize("row", [3, 1 << 40])
+def test_rows_that_a_generation_lacks_are_reported(table: Path, row: int) -> None:
+    for pages in table.glob(f"_mem_wal/*/*/{wal_files.KEY_INDEX}/{PAGE_FILE}"):
+        place = str(pages.relative_to(table))
+        rewritten(place, values={"ids": row})(table)
+    with pytest.raises(CorruptTableError, match="has rows that its generation lacks"):
+        _found(table, 1, 6)
+
+
 def test_no_keys_find_no_rows(table: Path) -> None:
     assert _found(table) == {}
 
 
-@pytest.mark.parametrize("missing", [names.BLOOM_FILE, names.KEY_INDEX])
+@pytest.mark.parametrize("missing", [wal_files.BLOOM_FILE, wal_files.KEY_INDEX])
 def test_generations_without_sidecars_are_read(table: Path, missing: str) -> None:
     for path in table.glob(f"_mem_wal/*/*/{missing}"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()

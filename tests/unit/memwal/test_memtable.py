@@ -5,8 +5,8 @@ import pytest
 
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.file_version import FileVersion
-from lancelake.memwal import memtable
-from lancelake.memwal.memtable import MemTable, key_values, last_of_each_key
+from lancelake.memwal import generations
+from lancelake.memwal.generations import MemTable, key_values, last_of_each_key
 from lancelake.memwal.shape import RowShape
 from tests.support.memwal_tables import SCHEMA, keys, rows
 
@@ -46,7 +46,7 @@ def test_lookups_find_the_newest_row_before_and_after_more_writes() -> None:
 def test_a_write_indexes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     table = MemTable(SHAPE, 1)
     with monkeypatch.context() as patch:
-        patch.setattr(memtable, "key_values", None)
+        patch.setattr(generations, "key_values", None)
         table.add(SHAPE.upserts(rows((1, "a"))), 1)
         assert table.newest().num_rows == 1
     assert table.find([1]).num_rows == 1

@@ -11,11 +11,12 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import SchemaMismatchError
 from lancelake.format.memwal.region_spec import Unsharded
 from lancelake.format.merged_generation import MergedGeneration
-from lancelake.memwal import merge as merging
-from lancelake.memwal.initialize import details_of, initialize
 from lancelake.memwal.merge import merge_generations
+from lancelake.memwal.region import details_of
+from lancelake.memwal.setup import initialize
 from lancelake.memwal.table_writer import TableWriter
 from lancelake.memwal.view import Freshness, open_view
+from lancelake.table import row_steps
 from tests.support.memwal_tables import (
     BUCKET,
     REGION,
@@ -83,16 +84,16 @@ def test_another_merge_in_between_leaves_the_rest(
 ) -> None:
     with writer(base) as mine:
         mine.put(rows((1, "first")))
-    publish = merging.publish
+    publish = row_steps.publish
 
     def late(*arguments: object) -> Snapshot:
-        monkeypatch.setattr(merging, "publish", publish)
+        monkeypatch.setattr(row_steps, "publish", publish)
         merge_generations(base)
         with writer(base) as mine:
             mine.put(rows((1, "second")))
         return publish(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(merging, "publish", late)
+    monkeypatch.setattr(row_steps, "publish", late)
     made = merge_generations(base)
     assert made.marks == (MergedGeneration(region_id=REGION, generation=2),)
     assert seen(made.snapshot, Freshness.BASE) == {1: "second", 2: "base"}

@@ -6,10 +6,10 @@ import pytest
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import ContentionError, WriterFencedError
-from lancelake.memwal import once
-from lancelake.memwal.once import Unit, last_batches, region_batches, write_once
-from lancelake.memwal.region_files import RegionFiles
+from lancelake.memwal import table_writer
+from lancelake.memwal.region import RegionFiles
 from lancelake.memwal.shape import RowShape
+from lancelake.memwal.table_writer import Unit, last_batches, region_batches, write_once
 from lancelake.memwal.view import Freshness
 from tests.support.memwal_tables import NEW_REGION, REGION, new_table, rows, seen, writer
 
@@ -61,7 +61,7 @@ def test_the_tail_is_flushed_when_it_is_long(base: Snapshot) -> None:
 
 
 def test_queries_that_wrote_last_are_kept(base: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(once, "_MOST_QUERIES", 2)
+    monkeypatch.setattr(table_writer, "_MOST_QUERIES", 2)
     for query in "abc":
         write(base, 0, query, query=query)
     assert last_batches(RegionFiles.at(base.location, REGION)) == {"b": 0, "c": 0}
@@ -70,7 +70,7 @@ def test_queries_that_wrote_last_are_kept(base: Snapshot, monkeypatch: pytest.Mo
 def test_a_fenced_attempt_looks_for_the_batch_again(
     base: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked = once.last_batches
+    looked = table_writer.last_batches
     others = iter([lambda: write(base, 0, "other")])
 
     def after_another(files: RegionFiles) -> object:
@@ -80,7 +80,7 @@ def test_a_fenced_attempt_looks_for_the_batch_again(
             act()
         return found
 
-    monkeypatch.setattr(once, "last_batches", after_another)
+    monkeypatch.setattr(table_writer, "last_batches", after_another)
     assert not write(base, 0, "mine")
     assert seen(base) == {1: "other"}
 
@@ -91,7 +91,7 @@ def test_a_batch_that_is_always_fenced_fails(
     def fenced(*_: object, **__: object) -> None:
         raise WriterFencedError("another writer")
 
-    monkeypatch.setattr(once, "RegionWriter", fenced)
+    monkeypatch.setattr(table_writer, "RegionWriter", fenced)
     with pytest.raises(ContentionError, match="was fenced 5 times"):
         write(base, 0, "x")
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import lancelake.pylance as lance
-from lancelake.memwal.pinned import pin
-from lancelake.memwal.view import Freshness
+from lancelake.memwal.view import Freshness, pin
 from tests.support.memwal_tables import keys, new_table, newest, rows, writer
 
 
@@ -56,6 +55,6 @@ def test_replaced_keys_include_tombstones_and_renamed_columns(tmp_path: Path) ->
     mine.flush()
     mine.delete(keys(2))
     lance.dataset(tmp_path / "t").alter_columns({"path": "id", "name": "key"})
-    seen = pin(newest(tmp_path / "t"), Freshness.DURABLE).replaced_keys()
+    seen = pin(newest(tmp_path / "t"), Freshness.DURABLE).opened().replaced_keys
     left = list(seen.others([pa.record_batch({"key": [1, 2, 3]})]))
     assert [batch.column("key").to_pylist() for batch in left] == [[3]]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from lancelake.errors import AlreadyExistsError, CorruptTableError
-from lancelake.format.memwal import names, region_manifest, wal_entry
+from lancelake.format.memwal import region_manifest, wal_files
 from lancelake.format.memwal.region_manifest import RegionManifest
-from lancelake.memwal.region_files import RegionFiles, list_regions
+from lancelake.memwal.region import RegionFiles, list_regions
 from lancelake.storage.location import Location
 from tests.support.memwal_tables import BUCKET, REGION, SIMPLE
 
@@ -31,7 +31,7 @@ def test_the_newest_manifest_is_found_whatever_the_hint_says(
 ) -> None:
     for version in (1, 2, 3):
         files.create_manifest(_manifest(version))
-    path = names.version_hint(REGION)
+    path = wal_files.version_hint(REGION)
     files.store.delete(path) if hint is None else files.store.put(path, hint)
     assert files.latest() == _manifest(3)
 
@@ -43,13 +43,13 @@ def test_a_version_is_written_once(files: RegionFiles) -> None:
 
 
 def test_a_manifest_of_another_version_is_corrupt(files: RegionFiles) -> None:
-    files.store.create(names.manifest(REGION, 1), region_manifest.encode(_manifest(2)))
+    files.store.create(wal_files.manifest(REGION, 1), region_manifest.encode(_manifest(2)))
     with pytest.raises(CorruptTableError, match="version 2"):
         files.latest()
 
 
 def test_a_missing_entry_is_corrupt(files: RegionFiles) -> None:
-    files.create_entry(2, wal_entry.encode_sentinel(1))
+    files.create_entry(2, wal_files.encode_sentinel(1))
     assert files.last_position() == 2
     with pytest.raises(CorruptTableError, match="no entry at position 1"):
         files.entry(1)

@@ -10,10 +10,10 @@ import pytest
 from lancelake.errors import CorruptTableError, WriterFencedError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.file_version import FileVersion
-from lancelake.format.memwal import wal_entry
+from lancelake.format.memwal import wal_files
 from lancelake.format.memwal.region_manifest import RegionManifest
-from lancelake.memwal.region_files import RegionFiles
-from lancelake.memwal.replay import replayed
+from lancelake.memwal.generations import replayed
+from lancelake.memwal.region import RegionFiles
 from lancelake.memwal.shape import RowShape
 from lancelake.storage.location import Location
 from tests.support.memwal_tables import REGION, SCHEMA, rows
@@ -29,14 +29,14 @@ def files(tmp_path: Path) -> RegionFiles:
 
 def _write(files: RegionFiles, position: int, generation: int, *pairs: tuple[int, str]) -> None:
     batches: Sequence[pa.RecordBatch] = SHAPE.upserts(rows(*pairs))
-    data = wal_entry.encode(SHAPE.arrow, batches, writer_epoch=1, generation=generation)
+    data = wal_files.encode(SHAPE.arrow, batches, writer_epoch=1, generation=generation)
     files.create_entry(position, data)
 
 
 def test_each_generation_has_a_memtable(files: RegionFiles) -> None:
     _write(files, 1, 1, (1, "a"))
     _write(files, 2, 1, (2, "a"))
-    files.create_entry(3, wal_entry.encode_sentinel(2))
+    files.create_entry(3, wal_files.encode_sentinel(2))
     _write(files, 4, 2, (1, "b"))
     found = [
         (t.generation, t.num_rows, t.last_position) for t in replayed(files, NEW, SHAPE, last=4)
@@ -68,6 +68,6 @@ def test_generations_out_of_order_are_corrupt(
 
 
 def test_an_entry_of_a_later_writer_fences(files: RegionFiles) -> None:
-    files.create_entry(1, wal_entry.encode_sentinel(3))
+    files.create_entry(1, wal_files.encode_sentinel(3))
     with pytest.raises(WriterFencedError):
         list(replayed(files, NEW, SHAPE, last=1, epoch=2))

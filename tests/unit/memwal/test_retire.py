@@ -9,15 +9,14 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import AlreadyExistsError, InvalidRequestError, WriterFencedError
-from lancelake.memwal.check import check_table
-from lancelake.memwal.initialize import bucketed, details_of, initialize
+from lancelake.maintenance.repair.plan import repair
 from lancelake.memwal.merge import merge_generations
-from lancelake.memwal.region_files import RegionFiles, list_regions
-from lancelake.memwal.retire import retire_regions
+from lancelake.memwal.region import RegionFiles, details_of, list_regions
+from lancelake.memwal.setup import bucketed, initialize, retire_regions
+from lancelake.memwal.table_check import check_table
 from lancelake.memwal.view import Freshness
 from lancelake.storage.location import Location
 from lancelake.table.open import OnBranch, open_snapshot
-from lancelake.table.repair.run import repair
 from tests.support.memwal_tables import (
     REGION,
     end_without_retirement,

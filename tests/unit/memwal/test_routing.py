@@ -6,10 +6,10 @@ from lancelake.errors import CorruptTableError, InvalidRequestError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.file_version import FileVersion
 from lancelake.format.ids import FieldId
-from lancelake.format.memwal import bucket_hash, names
+from lancelake.format.memwal import wal_files, wal_keys
 from lancelake.format.memwal.region_spec import Bucketed, ByValue, Unsharded
-from lancelake.memwal.routing import routed
 from lancelake.memwal.shape import RowShape
+from lancelake.memwal.table_writer import routed
 from tests.support.memwal_tables import SCHEMA, rows
 
 SHAPE = RowShape(table=from_arrow(SCHEMA), data_version=FileVersion.V2_1, keys=("id",))
@@ -20,9 +20,9 @@ def test_each_row_is_in_the_region_of_its_bucket() -> None:
     parts = list(routed(Bucketed(column=FieldId(0), buckets=4), SHAPE, BATCH))
     assert sum(part.num_rows for _, part in parts) == BATCH.num_rows
     for region, part in parts:
-        (bucket,) = set(bucket_hash.buckets(part.column("id"), 4).tolist())
+        (bucket,) = set(wal_keys.buckets(part.column("id"), 4).tolist())
         assert (region.id, region.value) == (
-            names.bucket_region(bucket),
+            wal_files.bucket_region(bucket),
             bucket.to_bytes(4, "little"),
         )
         written = [int(name) for name in part.column("name").to_pylist()]
@@ -31,7 +31,7 @@ def test_each_row_is_in_the_region_of_its_bucket() -> None:
 
 def test_an_unsharded_table_has_one_region() -> None:
     ((region, part),) = routed(Unsharded(), SHAPE, BATCH)
-    assert (region.id, part) == (names.unsharded_region(), BATCH)
+    assert (region.id, part) == (wal_files.unsharded_region(), BATCH)
     assert region.new_manifest().field_values == (("bucket", b"\0\0\0\0"),)
 
 
@@ -40,7 +40,7 @@ def test_rows_are_divided_by_value() -> None:
     parts = list(routed(spec, SHAPE, BATCH))
     assert len(parts) == 40
     region, part = parts[1]
-    assert region.id == names.identity_region((1).to_bytes(8, "little"))
+    assert region.id == wal_files.identity_region((1).to_bytes(8, "little"))
     assert part.column("name").to_pylist() == ["1", "41"]
 
 

@@ -10,14 +10,13 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import UnsupportedError
-from lancelake.index.text.query import Match
-from lancelake.memwal.initialize import bucketed, initialize
+from lancelake.index.text.text_query import Match
 from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.search import ViewSearch
+from lancelake.memwal.setup import bucketed, initialize
 from lancelake.memwal.view import Freshness, open_view
-from lancelake.scan.nearest import Nearest
-from lancelake.scan.search.request import SearchRequest
-from lancelake.scan.search.run import search
+from lancelake.scan.request import Nearest, SearchRequest
+from lancelake.scan.search.hybrid import search
 from tests.support.memwal_tables import KEY, keys, newest, writer
 
 SCHEMA = pa.schema(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import CorruptTableError, InvalidRequestError
-from lancelake.memwal.settings import RECORDED, recorded, writer_options
+from lancelake.memwal.setup import RECORDED, recorded, writer_options
 
 
 def test_all_settings_are_recorded_as_soon_as_one_is_given() -> None:

@@ -9,7 +9,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.format.memwal.region_spec import Bucketed, ByValue, RegionSpec, Unsharded
-from lancelake.memwal.initialize import details_of
+from lancelake.memwal.region import details_of
 from lancelake.memwal.setup import set_up
 from tests.support.memwal_tables import newest, rows
 
@@ -48,6 +48,9 @@ def test_contradicting_choices_are_refused(tmp_path: Path) -> None:
         (pa.float64(), {}, "column id of type double cannot be the key"),
         (pa.date32(), {"unsharded": True}, "column id of type date32:day cannot be the key"),
         (pa.binary(4), {"unsharded": True}, "column id of type fixed_size_binary:4 cannot be"),
+        (pa.binary(4), {}, "column id of type fixed_size_binary:4 cannot be"),
+        (pa.binary(), {}, r"of type binary cannot be divided into buckets.*unsharded=True"),
+        (pa.large_binary(), {"buckets": 3}, "of type large_binary cannot be divided into buckets"),
         (pa.int64(), {"buckets": 0}, "must be between 1 and 1024, not 0"),
         (pa.int64(), {"settings": {"max_rows": 5}}, "a writer has no setting max_rows"),
     ],

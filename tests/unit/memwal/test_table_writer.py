@@ -10,9 +10,9 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import WriterFencedError
-from lancelake.memwal.initialize import bucketed, initialize
 from lancelake.memwal.merge import merge_generations
-from lancelake.memwal.region_files import RegionFiles, list_regions
+from lancelake.memwal.region import RegionFiles, list_regions
+from lancelake.memwal.setup import bucketed, initialize
 from lancelake.memwal.table_writer import TableWriter
 from lancelake.memwal.view import Freshness
 from tests.support.memwal_tables import CAUGHT_UP, INLINE, keys, newest, rows, seen

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.memwal.tail import read_entries
+from lancelake.memwal.status import read_entries
 from tests.support.memwal_tables import REGION, keys, new_table, rows, writer
 
 

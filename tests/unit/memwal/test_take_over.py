@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lancelake.errors import InvalidRequestError, WriterFencedError
-from lancelake.memwal.take_over import flush_tails, seal_regions
+from lancelake.memwal.setup import flush_tails, seal_regions
 from lancelake.memwal.view import Freshness
 from tests.support.memwal_tables import REGION, new_table, rows, seen, writer
 

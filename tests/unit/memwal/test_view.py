@@ -12,7 +12,7 @@ from lancelake.errors import CorruptTableError, InvalidRequestError, LanceTableE
 from lancelake.format.memwal.region_manifest import Generation, RegionManifest
 from lancelake.memwal.collect import collect_garbage
 from lancelake.memwal.merge import merge_generations
-from lancelake.memwal.region_files import RegionFiles
+from lancelake.memwal.region import RegionFiles
 from lancelake.memwal.view import Freshness, ViewRequest, open_view, unmerged_generations
 from tests.support.manual_clock import age_files
 from tests.support.memwal_tables import (

@@ -18,12 +18,12 @@ from lancelake.errors import (
     StorageUnavailableError,
     WriterFencedError,
 )
-from lancelake.format.memwal import names
+from lancelake.format.memwal import wal_files
 from lancelake.memwal import writer as writing
-from lancelake.memwal.memtable import MemTable
-from lancelake.memwal.region_files import RegionFiles
+from lancelake.memwal.generations import MemTable
+from lancelake.memwal.region import RegionFiles
 from lancelake.memwal.view import Freshness
-from lancelake.memwal.writer_options import WriterOptions
+from lancelake.memwal.writer import WriterOptions
 from tests.support.failing_store import FailingCalls, Stop
 from tests.support.memwal_tables import INLINE, REGION, keys, new_table, rows, seen, writer
 
@@ -89,7 +89,7 @@ def test_a_writer_that_is_replaced_during_its_replay_says_so(
     def slow(files: RegionFiles, *args: Any, **options: Any) -> Iterator[MemTable]:
         monkeypatch.setattr(writing, "replayed", original)
         writer(base).close()
-        files.store.delete(names.wal_entry(REGION, files.positions()[0]))
+        files.store.delete(wal_files.wal_entry(REGION, files.positions()[0]))
         yield from original(files, *args, **options)
 
     monkeypatch.setattr(writing, "replayed", slow)
@@ -158,7 +158,7 @@ def test_a_put_without_a_reply_is_written_once(base: Snapshot, stop: Stop) -> No
 
 def test_a_writer_whose_store_fails_is_not_usable_any_more(base: Snapshot) -> None:
     mine = writer(base)
-    calls = FailingCalls(range(4), only=frozenset({"create"}))
+    calls = FailingCalls(range(6), only=frozenset({"create"}))
     mine.files = replace(mine.files, store=calls.on(mine.files.store))
     with pytest.raises(StorageUnavailableError):
         mine.put(rows((3, "lost")))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lancelake.clock import ManualClock
-from lancelake.memwal.writer_counts import WriterCounts, WriterMeter
+from lancelake.memwal.writer import WriterCounts, WriterMeter
 
 
 def test_calls_entries_and_flushes_are_counted_with_their_time() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.memwal.writer_options import WriterOptions
+from lancelake.memwal.writer import WriterOptions
 
 
 @pytest.mark.parametrize(

@@ -8,22 +8,16 @@ from collections.abc import Iterator
 from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Engine
 from lancelake.errors import LanceTableError, StorageUnavailableError
-from lancelake.format.index_meta import MEM_WAL
-from lancelake.format.memwal import names
+from lancelake.format.memwal import wal_files
 from lancelake.format.memwal.region_manifest import Generation, RegionManifest
-from lancelake.memwal.generations import open_generation, read_generation
-from lancelake.memwal.initialize import details_of
-from lancelake.memwal.memtable import key_values
-from lancelake.memwal.region_files import RegionFiles, list_regions
-from lancelake.memwal.replay import replayed
+from lancelake.maintenance.check.finding import Finding, OnProgress, Severity
+from lancelake.maintenance.check.run import Versions, check
+from lancelake.memwal.generations import key_values, open_generation, read_generation, replayed
+from lancelake.memwal.region import RegionFiles, details_of, has_mem_wal, region_files
 from lancelake.memwal.shape import RowShape
 from lancelake.memwal.view import unmerged_generations
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
-from lancelake.table.check import Finding, Severity, Versions, check
-from lancelake.table.check.progress import OnProgress
-from lancelake.table.open import Latest, OnBranch, open_snapshot
-from lancelake.table.refs import list_branches
+from lancelake.table.open import Latest, OnBranch, list_branches, open_snapshot
 
 
 def check_table(
@@ -38,8 +32,8 @@ def check_table(
 
     The arguments are those of `table.check`.
     """
-    found = check(location, data=data, versions=versions, on_progress=on_progress, engine=engine)
-    return _with_regions(found, location, data=data)
+    findings = check(location, data=data, versions=versions, on_progress=on_progress, engine=engine)
+    return _with_regions(findings, location, data=data)
 
 
 def _with_regions(
@@ -68,44 +62,31 @@ def _branches(location: Location) -> tuple[str, ...]:
 
 def check_regions(base: Snapshot, *, data: bool = False) -> Iterator[Finding]:
     """Yield findings about the regions of a version; with `data`, all their rows are read."""
-    regions = list_regions(base.location)
-    if all(index.name != MEM_WAL for index in base.indices):
-        for region in regions:
-            yield from _left(base, region)
-        return
-    for region in regions:
+    has_wal = has_mem_wal(base)
+    for files in tuple(region_files(base.location)):
         try:
-            yield from _region(base, region, data=data)
+            yield from _region(base, files, data=data) if has_wal else _left(base, files)
         except StorageUnavailableError:
             raise
         except LanceTableError as error:
-            yield _finding(base, region, "mem-wal-region", error.problem)
+            yield _finding(base, files.region, "mem-wal-region", error.problem)
 
 
-def _left(base: Snapshot, region: uuid.UUID) -> Iterator[Finding]:
-    files = RegionFiles.at(base.location, region)
-    try:
-        manifest = files.latest()
-        last = files.last_position()
-    except StorageUnavailableError:
-        raise
-    except LanceTableError as error:
-        yield _finding(base, region, "mem-wal-region", error.problem)
-        return
+def _left(base: Snapshot, files: RegionFiles) -> Iterator[Finding]:
+    manifest, last = files.latest(), files.last_position()
     if manifest is None or manifest.generations or last > manifest.replay_after:
         yield _finding(
             base,
-            region,
+            files.region,
             "mem-wal-left",
-            f"region {region} has rows, but the table has no MemWAL",
+            f"region {files.region} has rows, but the table has no MemWAL",
             severity=Severity.WARNING,
             hint="No reader uses them. After an overwrite, `lancelake wal gc` retires the region.",
         )
 
 
-def _region(base: Snapshot, region: uuid.UUID, *, data: bool) -> Iterator[Finding]:
-    shape = RowShape.of(base)
-    files = RegionFiles.at(base.location, region)
+def _region(base: Snapshot, files: RegionFiles, *, data: bool) -> Iterator[Finding]:
+    shape, region = RowShape.of(base), files.region
     manifest = files.latest()
     if manifest is None:
         yield _finding(base, region, "mem-wal-region", f"region {region} has no manifest")
@@ -125,8 +106,8 @@ def _generation(
     base: Snapshot, shape: RowShape, region: uuid.UUID, generation: Generation, *, data: bool
 ) -> Iterator[Finding]:
     opened = open_generation(base.location, region, generation)
-    store = open_store(opened.location)
-    for path in (names.BLOOM_FILE, f"{names.KEY_INDEX}/page_lookup.lance"):
+    store = opened.location.store
+    for path in (wal_files.BLOOM_FILE, f"{wal_files.KEY_INDEX}/page_lookup.lance"):
         if not store.exists(path):
             yield _finding(
                 base,
@@ -138,10 +119,8 @@ def _generation(
                 hint="Official releases of Lance 14 cannot scan it; a merge is not affected.",
             )
     if data:
-        found = [
-            key for batch in read_generation(opened, shape) for key in key_values(shape, batch)
-        ]
-        if len(found) != len(set(found)):
+        keys = [key for batch in read_generation(opened, shape) for key in key_values(shape, batch)]
+        if len(keys) != len(set(keys)):
             message = f"generation {generation.generation} of region {region} repeats keys"
             yield _finding(base, region, "mem-wal-generation", message, generation.path)
 
@@ -174,7 +153,7 @@ def _finding(
     severity: Severity = Severity.ERROR,
     hint: str | None = None,
 ) -> Finding:
-    folder = names.region_dir(region)
+    folder = wal_files.region_dir(region)
     return Finding(
         severity=severity,
         code=code,
