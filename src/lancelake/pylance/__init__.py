@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from lancelake.data.codec import official
-from lancelake.memwal import follow_commits
-from lancelake.pylance._dataset.arguments.base_path import DatasetBasePath
-from lancelake.pylance._dataset.description.stats import DataStatistics, FieldStatistics
-from lancelake.pylance._dataset.indices.index_values import Index, IndexFile
-from lancelake.pylance._dataset.maintenance.cleaning import (
+from lancelake.pylance._dataset.arguments import DatasetBasePath
+from lancelake.pylance._dataset.description import DataStatistics, FieldStatistics
+from lancelake.pylance._dataset.index_values import Index, IndexFile
+from lancelake.pylance._dataset.lance_operation import LanceOperation
+from lancelake.pylance._dataset.maintenance import (
     CleanupCandidateFile,
     CleanupExplanation,
     CleanupReferencedBranch,
     CleanupStats,
 )
-from lancelake.pylance._dataset.rows.merge import MergeInsertBuilder
-from lancelake.pylance._dataset.scanning.scan_statistics import ScanStatistics
-from lancelake.pylance._dataset.scanning.scanner import LanceScanner
-from lancelake.pylance._dataset.state.session import Session
-from lancelake.pylance._dataset.writing.lance_operation import LanceOperation
-from lancelake.pylance._dataset.writing.transaction import Transaction
-from lancelake.pylance._open import dataset
-from lancelake.pylance._values.counters import bytes_read_counter, iops_counter
-from lancelake.pylance._values.ordering import ColumnOrdering
+from lancelake.pylance._dataset.merge import MergeInsertBuilder
+from lancelake.pylance._dataset.scanner import LanceScanner, ScanStatistics
+from lancelake.pylance._dataset.state import Session
+from lancelake.pylance._dataset.transactions import Transaction
+from lancelake.pylance._open import convert, dataset
+from lancelake.pylance._values.opened import ColumnOrdering, bytes_read_counter, iops_counter
 from lancelake.pylance._values.tokens import FtsToken, tokenize
 from lancelake.pylance.blob import (
     Blob,
@@ -52,9 +49,6 @@ from lancelake.pylance.schema import json_to_schema, schema_to_json
 from lancelake.pylance.udf import batch_udf
 from lancelake.pylance.util import sanitize_ts
 from lancelake.version import __version__
-
-follow_commits()
-
 
 __all__ = [
     "Blob",
@@ -97,6 +91,7 @@ __all__ = [
     "blob_array",
     "blob_field",
     "bytes_read_counter",
+    "convert",
     "dataset",
     "evaluate_sharding_spec",
     "iops_counter",

@@ -1,5 +1,5 @@
 """`Bitmap`: a set of fragment ids, as in pylance."""
 
-from lancelake.pylance._values.bitmap import Bitmap
+from lancelake.pylance._values.row_sequences import Bitmap
 
 __all__ = ["Bitmap"]

@@ -9,10 +9,10 @@ from typing import IO, Any, Protocol
 
 import pyarrow as pa
 
+from lancelake.core.values.metadata import BLOB_V2
 from lancelake.data.codec import official, readers
 from lancelake.errors import InvalidRequestError
-from lancelake.format.extension_names import BLOB_V2
-from lancelake.pylance._values.reprs import call_text
+from lancelake.pylance._values.opened import call_text
 
 __all__ = [
     "DEFAULT_BLOB_BUFFER_SIZE",
@@ -176,9 +176,9 @@ class BlobColumn:
 
     def __init__(self, blob_column: pa.Array | pa.ChunkedArray) -> None:
         if not isinstance(blob_column, pa.Array | pa.ChunkedArray):
-            found = type(blob_column)
+            kind = type(blob_column)
             raise InvalidRequestError(
-                f"Expected a pyarrow.Array or pyarrow.ChunkedArray, got {found}"
+                f"Expected a pyarrow.Array or pyarrow.ChunkedArray, got {kind}"
             )
         dtype = blob_column.type
         if not (pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype)):
@@ -213,7 +213,7 @@ class BlobFile(io.BufferedIOBase):
         super().__init__()
         self.inner = inner
         self._raw = _RawBlob(inner)
-        size = checked_buffer_size(buffer_size)
+        size = check_buffer_size(buffer_size)
         self._stream = io.BufferedReader(self._raw, size) if size else self._raw
 
     def close(self) -> None:
@@ -324,7 +324,7 @@ class _RawBlob(io.RawIOBase):
             raise ValueError("I/O operation on closed file")
 
 
-def checked_buffer_size(buffer_size: int) -> int:
+def check_buffer_size(buffer_size: int) -> int:
     """Return the read-ahead size, which must be a number of bytes."""
     if isinstance(buffer_size, bool) or not isinstance(buffer_size, int):
         raise TypeError(f"buffer_size must be an int, got {type(buffer_size).__name__}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lancelake.commit.locked import CommitLock
+from lancelake.core.values.writes import CommitLock
 from lancelake.errors import ConflictError as CommitConflictError
 
 __all__ = ["CommitConflictError", "CommitLock"]

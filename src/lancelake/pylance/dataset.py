@@ -8,34 +8,38 @@ from typing import Any, Literal, Unpack
 
 import pyarrow as pa
 
-from lancelake.commit.locked import CommitLock
-from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, Progress
+from lancelake.core.values.metadata import COMMIT_MESSAGE as LANCE_COMMIT_MESSAGE_KEY
+from lancelake.core.values.metadata import Fragment, FragmentId, FragmentList
+from lancelake.core.values.writes import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, CommitLock, Progress
 from lancelake.errors import InvalidRequestError
-from lancelake.format.fragment import Fragment
-from lancelake.format.fragment_list import FragmentList
-from lancelake.format.ids import FragmentId
-from lancelake.format.transaction import COMMIT_MESSAGE as LANCE_COMMIT_MESSAGE_KEY
-from lancelake.pylance._dataset.arguments.base_path import DatasetBasePath
-from lancelake.pylance._dataset.arguments.namespace_tables import find_table
-from lancelake.pylance._dataset.arguments.options import (
+from lancelake.pylance._dataset.arguments import (
     NOT_WRITE_OPTIONS,
+    DatasetBasePath,
     ExternalBlobMode,
+    Filter,
     InvalidText,
     ModelOptions,
     UncommittedOptions,
     WriteMode,
+    find_table,
+    uri_of,
 )
-from lancelake.pylance._dataset.arguments.uris import uri_of
-from lancelake.pylance._dataset.description.facts import DatasetFacts
-from lancelake.pylance._dataset.description.file_tables import DatasetFiles
-from lancelake.pylance._dataset.description.stats import (
+from lancelake.pylance._dataset.arrow_classes import ArrowDataset
+from lancelake.pylance._dataset.changing import (
+    BulkCommitResult,
+    DatasetChanges,
+    DeleteResult,
+    UpdateResult,
+)
+from lancelake.pylance._dataset.columns import AlterColumn, DatasetColumns
+from lancelake.pylance._dataset.description import (
+    DatasetFacts,
     DatasetStats,
     DataStatistics,
     FieldStatistics,
     LanceStats,
 )
-from lancelake.pylance._dataset.indices.index_segments import DatasetIndexSegments
-from lancelake.pylance._dataset.indices.index_values import (
+from lancelake.pylance._dataset.index_values import (
     Index,
     IndexConfig,
     IndexDescription,
@@ -43,51 +47,38 @@ from lancelake.pylance._dataset.indices.index_values import (
     IndexInformation,
     SupportedDistributedIndices,
 )
-from lancelake.pylance._dataset.indices.indexing import DatasetIndices
-from lancelake.pylance._dataset.indices.vector_index_reader import VectorIndexReader
-from lancelake.pylance._dataset.indices.vector_models import DatasetVectorModels
-from lancelake.pylance._dataset.maintenance.cleaning import (
+from lancelake.pylance._dataset.indices_methods import DatasetIndices, VectorIndexReader
+from lancelake.pylance._dataset.lance_operation import LanceOperation
+from lancelake.pylance._dataset.maintenance import (
     CleanupExplanation,
     CleanupStats,
-    DatasetCleanup,
+    DatasetMaintenance,
+    DatasetOptimizer,
 )
-from lancelake.pylance._dataset.maintenance.metadata import DatasetMetadata
-from lancelake.pylance._dataset.maintenance.optimizing import DatasetMaintenance, DatasetOptimizer
-from lancelake.pylance._dataset.mem_wal.mem_wal_methods import DatasetMemWal
-from lancelake.pylance._dataset.rows.columns import AlterColumn, DatasetColumns
-from lancelake.pylance._dataset.rows.merge import MergeInsertBuilder, MergeStats
-from lancelake.pylance._dataset.rows.row_methods import DatasetRows, DeleteResult, UpdateResult
-from lancelake.pylance._dataset.scanning.arrow_classes import ArrowDataset
-from lancelake.pylance._dataset.scanning.arrow_methods import ArrowMethods
-from lancelake.pylance._dataset.scanning.reading import DatasetReads
-from lancelake.pylance._dataset.scanning.sampling import DatasetSamples
-from lancelake.pylance._dataset.scanning.scan_methods import serialize_row_addrs
-from lancelake.pylance._dataset.scanning.scan_statistics import ScanStatistics
-from lancelake.pylance._dataset.scanning.scanner import LanceScanner
-from lancelake.pylance._dataset.scanning.scanner_builder import ScannerBuilder
-from lancelake.pylance._dataset.scanning.search_options import VectorSearchQuery
-from lancelake.pylance._dataset.scanning.searching import DatasetSearch
-from lancelake.pylance._dataset.scanning.sql import SqlQuery, SqlQueryBuilder
-from lancelake.pylance._dataset.state.guarded import lock_of
-from lancelake.pylance._dataset.state.io_stats import DatasetIo, IOStats
-from lancelake.pylance._dataset.state.notebook import dataset_html
-from lancelake.pylance._dataset.state.session import Session, locate
-from lancelake.pylance._dataset.versions.change_feed import DatasetDelta, DatasetHistory
-from lancelake.pylance._dataset.versions.cloning import DatasetClones
-from lancelake.pylance._dataset.versions.refs import Branch, Branches, Tag, Tags
-from lancelake.pylance._dataset.versions.version_methods import DatasetVersions
-from lancelake.pylance._dataset.versions.version_values import Version, VersionRef
-from lancelake.pylance._dataset.writing.changing import BulkCommitResult, DatasetChanges
-from lancelake.pylance._dataset.writing.external_blobs import rows_with_blobs
-from lancelake.pylance._dataset.writing.lance_operation import LanceOperation
-from lancelake.pylance._dataset.writing.transaction import Transaction
-from lancelake.pylance._dataset.writing.write import (
+from lancelake.pylance._dataset.merge import MergeInsertBuilder, MergeStats
+from lancelake.pylance._dataset.notebook import dataset_html
+from lancelake.pylance._dataset.reading import DatasetReads
+from lancelake.pylance._dataset.refs import Branch, Branches, Tag, Tags
+from lancelake.pylance._dataset.scan_methods import serialize_row_addrs
+from lancelake.pylance._dataset.scanner import LanceScanner, ScanStatistics
+from lancelake.pylance._dataset.scanner_builder import ScannerBuilder, VectorSearchQuery
+from lancelake.pylance._dataset.searching import SqlQuery, SqlQueryBuilder
+from lancelake.pylance._dataset.shards import DatasetMemWal
+from lancelake.pylance._dataset.state import IOStats, Session, locate, lock_of
+from lancelake.pylance._dataset.transactions import Transaction
+from lancelake.pylance._dataset.versions import (
+    DatasetDelta,
+    DatasetVersions,
+    Version,
+    VersionRef,
+)
+from lancelake.pylance._dataset.write import (
     AutoCleanupConfig,
+    rows_with_blobs,
     write_options,
     write_rows,
 )
-from lancelake.pylance._values.arguments import given
-from lancelake.pylance._values.ordering import ColumnOrdering
+from lancelake.pylance._values.opened import ColumnOrdering, given
 from lancelake.pylance.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
 from lancelake.pylance.fragment import DataFile, FragmentMetadata, LanceFragment, all_fragments
 from lancelake.pylance.optimize import Compaction, CompactionMetrics
@@ -97,7 +88,6 @@ from lancelake.pylance.query import DocumentGranularity, FullTextQuery
 from lancelake.pylance.schema import LanceSchema
 from lancelake.pylance.udf import BatchUDF, BatchUDFCheckpoint, batch_udf
 from lancelake.pylance.util import sanitize_ts, td_to_micros
-from lancelake.table.check.ensure import ensure_in_order
 from lancelake.version import __version__
 
 ExecuteResult = MergeStats
@@ -170,24 +160,12 @@ __all__ = [
 class LanceDataset(
     DatasetVersions,
     DatasetChanges,
-    DatasetClones,
-    DatasetMetadata,
     DatasetColumns,
-    DatasetRows,
     DatasetIndices,
-    DatasetIndexSegments,
-    DatasetVectorModels,
-    DatasetFacts,
-    DatasetFiles,
-    DatasetSamples,
-    DatasetSearch,
     DatasetReads,
-    DatasetHistory,
+    DatasetFacts,
     DatasetMaintenance,
-    DatasetCleanup,
     DatasetMemWal,
-    DatasetIo,
-    ArrowMethods,
     ArrowDataset,
 ):
     """One version of a table.
@@ -294,7 +272,7 @@ class LanceDataset(
         Examples:
             >>> ds.validate()
         """
-        ensure_in_order(self._snapshot)
+        self._table.maintenance.ensure_in_order()
 
     def _fragments(self) -> Mapping[FragmentId, Fragment]:
         return FragmentList.of(self._snapshot.manifest.fragments).by_id()
@@ -334,6 +312,9 @@ def write_dataset(
     schema_mode: Literal["merge"] | None = None,
     confine_to: Iterable[str | Path] | None = None,
     invalid_utf8: InvalidText = "error",
+    replace_where: Filter = None,
+    txn_app_id: str | None = None,
+    txn_version: int | None = None,
     **kwargs: Unpack[UncommittedOptions],
 ) -> LanceDataset:
     """Write rows to a new table, append them to a table, or overwrite a table.
@@ -350,7 +331,8 @@ def write_dataset(
         commit_lock: Context manager that the commit holds.
         progress: Called for each fragment that is written.
         storage_options: Options and credentials of the object store.
-        data_storage_version: Format version of the data files of a new table, such as `2.1`.
+        data_storage_version: Format version of the data files of a new table. By default `2.1`,
+            or a newer one that the columns need.
         enable_v2_manifest_paths: Name manifests so that the newest one is listed first.
         enable_stable_row_ids: Let rows keep their ids when they are moved; for new tables.
         auto_cleanup_options: Clean up old versions automatically, after every `interval` commits.
@@ -364,9 +346,14 @@ def write_dataset(
         namespace_client: Namespace to find the table in, together with `table_id`.
         table_id: Name of the table in the namespace.
         session: Session whose `memory://` tables are visible.
-        schema_mode: With `merge`, columns that only the data has are added to the table.
+        schema_mode: With `merge`, columns and struct fields that only the data has are added.
         confine_to: As in `dataset`.
         invalid_utf8: `replace` replaces invalid UTF-8 in strings; `error` refuses it.
+        replace_where: With mode `overwrite`, replace only the rows that match this condition, and
+            keep the columns of the table. Data that does not match it is refused.
+        txn_app_id: Together with `txn_version` the identity of a write, which is committed at most
+            once: if an earlier call with both committed it, its version is returned.
+        txn_version: Number of the write within its application.
         **kwargs: Options that tune official Lance.
 
     Returns:
@@ -381,15 +368,23 @@ def write_dataset(
         >>> new = lance.write_dataset({"id": [1, 2]}, "new.lance")
         >>> lance.write_dataset({"id": [3]}, new, mode="append").count_rows()
         3
+        >>> rows = {"id": [3, 3]}
+        >>> lance.write_dataset(rows, new, mode="overwrite", replace_where="id = 3").count_rows()
+        4
+        >>> def nightly() -> int:
+        ...     options = {"mode": "append", "txn_app_id": "nightly", "txn_version": 17}
+        ...     return lance.write_dataset({"id": [5]}, "new.lance", **options).count_rows()
+        >>> nightly(), nightly()
+        (5, 5)
     """
     options = given(locals(), without=NOT_WRITE_OPTIONS)
-    chosen = write_options(mode, **{**options, "commit_lock": lock_of(uri, commit_lock)})
-    found = find_table(uri, namespace_client, table_id, storage_options, mode=mode)
+    write = write_options(mode, **{**options, "commit_lock": lock_of(uri, commit_lock)})
+    place = find_table(uri, namespace_client, table_id, storage_options, mode=mode)
     shared = session or Session()
     opened = uri._snapshot if isinstance(uri, LanceDataset) else None
     target = opened or locate(
-        found.uri, found.storage_options, session=shared, confine_to=confine_to
+        place.uri, place.storage_options, session=shared, confine_to=confine_to
     )
-    rows = rows_with_blobs(data_obj, schema, external_blob_mode, found.storage_options)
-    made = write_rows(rows, target, schema=schema, options=chosen)
-    return LanceDataset._of(made, None, uri_of(found.uri), lock=chosen.choices.lock)
+    rows = rows_with_blobs(data_obj, schema, external_blob_mode, place.storage_options)
+    snapshot = write_rows(rows, target, schema=schema, options=write)
+    return LanceDataset._of(snapshot, None, uri_of(place.uri), lock=write.choices.lock)

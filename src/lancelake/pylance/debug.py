@@ -8,10 +8,10 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from lancelake.format.schema import Schema
+from lancelake.core.table_place import TablePlace
+from lancelake.core.values.metadata import Schema
 from lancelake.pylance._values.fragment_metadata import FragmentMetadata, to_fragment
 from lancelake.pylance.dataset import LanceDataset
-from lancelake.table.history import history
 
 __all__ = ["format_fragment", "format_manifest", "format_schema", "list_transactions"]
 
@@ -47,13 +47,13 @@ def format_fragment(fragment: FragmentMetadata, dataset: LanceDataset) -> str:
 
 def list_transactions(dataset: LanceDataset, max_transactions: int = 10) -> list[str]:
     """Return the latest transactions as text, newest first; those of old versions may be gone."""
-    found: list[str] = []
-    for snapshot in history(dataset._snapshot.location, newest_first=True):
-        if len(found) == max_transactions:
+    texts: list[str] = []
+    for snapshot in TablePlace(dataset._snapshot.location).snapshots(newest_first=True):
+        if len(texts) == max_transactions:
             break
         if snapshot.version <= dataset.version and snapshot.transaction is not None:
-            found.append(_text(snapshot.transaction))
-    return found
+            texts.append(_text(snapshot.transaction))
+    return texts
 
 
 def _parts(value: Any) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from functools import cache
 from inspect import signature
 from typing import Any
 
+from lancelake.core.values.writes import file_version
 from lancelake.data.codec import official
-from lancelake.format import file_version
 
 _NAMES = [
     "LanceBufferDescriptor",

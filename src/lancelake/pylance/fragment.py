@@ -9,26 +9,30 @@ from typing import Any, Unpack
 import numpy as np
 import pyarrow as pa
 
-from lancelake.data.existing_file import found_file
-from lancelake.data.projection import stored_schema
-from lancelake.data.write_task import MAX_BYTES_PER_FILE, Progress
+from lancelake.core.values.metadata import (
+    Fragment,
+    FragmentId,
+    found_file,
+    public_schema,
+    stored_schema,
+)
+from lancelake.core.values.reads import ScanRequest
+from lancelake.core.values.writes import MAX_BYTES_PER_FILE, Progress
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
-from lancelake.format.arrow_schema import public_schema
-from lancelake.format.fragment import Fragment
-from lancelake.format.ids import FragmentId
-from lancelake.pylance._dataset.arguments.namespace_tables import find_table
-from lancelake.pylance._dataset.arguments.options import FragmentOptions, WriteMode
-from lancelake.pylance._dataset.arguments.scan_arguments import (
+from lancelake.pylance._dataset.arguments import (
     Columns,
+    FragmentOptions,
+    WriteMode,
+    find_table,
     request_columns,
     row_numbers,
 )
-from lancelake.pylance._dataset.rows.columns import FragmentColumns
-from lancelake.pylance._dataset.rows.fragment_deletes import FragmentDeletes
-from lancelake.pylance._dataset.scanning.arrow_classes import ArrowFragment
-from lancelake.pylance._dataset.state.notebook import NotebookList, fragment_html
-from lancelake.pylance._dataset.state.session import Session, locate
-from lancelake.pylance._dataset.writing.write import write_fragment, write_fragments, write_options
+from lancelake.pylance._dataset.arrow_classes import ArrowFragment
+from lancelake.pylance._dataset.columns import FragmentColumns
+from lancelake.pylance._dataset.fragment_rows import FragmentDeletes
+from lancelake.pylance._dataset.notebook import NotebookList, fragment_html
+from lancelake.pylance._dataset.state import Session, locate
+from lancelake.pylance._dataset.write import write_fragment, write_fragments, write_options
 from lancelake.pylance._values.fragment_metadata import (
     DataFile,
     DeletionFile,
@@ -39,14 +43,9 @@ from lancelake.pylance._values.fragment_metadata import (
     from_data_file,
     from_fragment,
 )
-from lancelake.pylance._values.opened import OpenedDataset
-from lancelake.pylance._values.reprs import call_text, chosen
+from lancelake.pylance._values.opened import OpenedDataset, call_text, chosen
 from lancelake.pylance.progress import FragmentWriteProgress, NoopFragmentWriteProgress
 from lancelake.pylance.udf import BatchUDF
-from lancelake.scan.count import live_rows, physical_rows
-from lancelake.scan.request import ScanRequest
-from lancelake.scan.take import take_from_fragment
-from lancelake.storage.table_files import FileAt, TableFiles
 
 
 class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
@@ -139,10 +138,10 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
         )
         if not isinstance(dataset_uri, str | Path):
             raise TypeError(f"dataset_uri must be str or Path, got {type(dataset_uri)}")
-        found = find_table(
+        place = find_table(
             None if table_id else dataset_uri, namespace_client, table_id, storage_options
         )
-        location = locate(found.uri, found.storage_options, session=session)
+        location = locate(place.uri, place.storage_options, session=session)
         return from_fragment(
             write_fragment(data, location, schema, fragment_id=fragment_id, options=options)
         )
@@ -171,12 +170,12 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
         """
         snapshot = dataset._snapshot
         table = snapshot.manifest.schema
-        found = found_file(snapshot.files, filename, table)
-        if found.schema.names != table.names:
-            expected, names = ", ".join(table.names), ", ".join(found.schema.names)
+        stored = found_file(snapshot.files, filename, table)
+        if stored.schema.names != table.names:
+            expected, names = ", ".join(table.names), ", ".join(stored.schema.names)
             problem = f"expected: [{expected}], actual: [{names}]"
             raise SchemaMismatchError(f"Append with different schema: {problem}", path=filename)
-        return FragmentMetadata(fragment_id, [from_data_file(found.entry)], found.rows)
+        return FragmentMetadata(fragment_id, [from_data_file(stored.entry)], stored.rows)
 
     @property
     def fragment_id(self) -> FragmentId:
@@ -233,7 +232,7 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
             >>> ds.get_fragment(0).physical_rows
             3
         """
-        return physical_rows(*self._places(), self._fragment)
+        return self._ds._table.physical_rows(self._fragment)
 
     @property
     def num_deletions(self) -> int:
@@ -244,7 +243,7 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
             >>> ds.get_fragment(0).num_deletions
             1
         """
-        return self.physical_rows - live_rows(*self._places(), self._fragment)
+        return self.physical_rows - self._ds._table.live_rows(self._fragment)
 
     def data_files(self) -> list[DataFile]:
         """Return the data files of the fragment.
@@ -271,8 +270,7 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
         entry = self._fragment.deletion_file
         if entry is None:
             return None
-        files, _ = self._places()
-        return files.deletion_file(self._fragment.id, entry).path
+        return self._ds._snapshot.files.deletion_file(self._fragment.id, entry).path
 
     def take(self, indices: Iterable[int] | pa.Array, columns: Columns = None) -> pa.Table:
         """Return rows by position among the live rows of the fragment.
@@ -292,8 +290,7 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
             {'id': [3, 1]}
         """
         request = ScanRequest(columns=request_columns(columns), fragment_ids=(self._fragment.id,))
-        source = self._ds._snapshot
-        return take_from_fragment(source, self._fragment, row_numbers(indices), request)
+        return self._ds._table.take_in(self._fragment, row_numbers(indices), request)
 
     def open_session(
         self, columns: Columns = None, with_row_address: bool | None = None
@@ -314,15 +311,11 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
         """
         return FragmentSession(self, columns, with_row_address=bool(with_row_address))
 
-    def _places(self) -> tuple[TableFiles, FileAt]:
-        source = self._ds._snapshot
-        return source.files, source.manifest_at
-
 
 def all_fragments(dataset: OpenedDataset) -> list[LanceFragment]:
     """Return the fragments of the open version, as a list that notebooks show as a table."""
-    found = (LanceFragment(dataset, number) for number in dataset._fragments())
-    return NotebookList(found, ("fragment", "rows", "deleted", "data files"), _cells)
+    fragments = (LanceFragment(dataset, number) for number in dataset._fragments())
+    return NotebookList(fragments, ("fragment", "rows", "deleted", "data files"), _cells)
 
 
 def _cells(fragment: LanceFragment) -> tuple[object, ...]:
@@ -348,9 +341,8 @@ class FragmentSession:
 
     def take(self, indices: Iterable[int] | pa.Array | np.ndarray) -> pa.Table:
         """Return rows by position among the live rows of the fragment."""
-        source = self._fragment._ds._snapshot
-        numbers = row_numbers(indices)
-        return take_from_fragment(source, self._fragment._fragment, numbers, self._request)
+        table, numbers = self._fragment._ds._table, row_numbers(indices)
+        return table.take_in(self._fragment._fragment, numbers, self._request)
 
 
 DEFAULT_MAX_BYTES_PER_FILE = MAX_BYTES_PER_FILE

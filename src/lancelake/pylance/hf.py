@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lancelake.errors import UnsupportedError
 from lancelake.extras import optional
-from lancelake.pylance._values.reprs import call_text
+from lancelake.pylance._values.opened import call_text
 
 if TYPE_CHECKING:
     from lancelake.pylance.dataset import LanceDataset

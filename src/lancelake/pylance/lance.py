@@ -1,11 +1,11 @@
 """Names that programs import from pylance's compiled module, `lance.lance`."""
 
-from lancelake.pylance._dataset.description.facts import manifest_needs_migration
-from lancelake.pylance._dataset.scanning.scan_statistics import ScanStatistics
-from lancelake.pylance._dataset.state.session import Session
-from lancelake.pylance._values import rotation_models as indices
-from lancelake.pylance._values.bitmap import Bitmap
-from lancelake.pylance._values.counters import bytes_read_counter, iops_counter
+from lancelake.pylance._dataset.description import manifest_needs_migration
+from lancelake.pylance._dataset.scanner import ScanStatistics
+from lancelake.pylance._dataset.state import Session
+from lancelake.pylance._values import vector_models as indices
+from lancelake.pylance._values.opened import bytes_read_counter, iops_counter
+from lancelake.pylance._values.row_sequences import Bitmap
 from lancelake.pylance.optimize import (
     Compaction,
     CompactionMetrics,

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from lancelake.core.values.wal import Bucketed, ByValue, Unsharded, wal_keys
 from lancelake.errors import InvalidRequestError
-from lancelake.format.memwal import bucket_hash
-from lancelake.format.memwal.region_spec import Bucketed, ByValue, Unsharded
-from lancelake.pylance._dataset.mem_wal.lsm import (
+from lancelake.pylance._dataset.shards import (
     ExecutionPlan,
     LsmPointLookupPlanner,
     LsmScanner,
@@ -55,7 +54,7 @@ def evaluate_sharding_spec(
             return pa.RecordBatch.from_arrays([zeros], schema=_int32(name))
         case Bucketed() as found:
             values = batch.column(_source(names, found.column))
-            numbers = bucket_hash.buckets(values, found.buckets)
+            numbers = wal_keys.buckets(values, found.buckets)
             return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int32())], schema=_int32(name))
         case ByValue() as found:
             values = batch.column(_source(names, found.column))

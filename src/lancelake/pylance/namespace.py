@@ -23,35 +23,35 @@ from lance_namespace import (
     TableExistsResponse,
 )
 
-from lancelake.clock import Ids, SystemIds
+from lancelake.core.table_place import TablePlace
+from lancelake.core.values.metadata import default_session
 from lancelake.errors import UnsupportedError
-from lancelake.pylance._dataset.state.session import Session
-from lancelake.pylance._namespace_manifest import NAMESPACE, TABLE, Manifest, Root
-from lancelake.pylance._values.namespace_errors import (
+from lancelake.pylance._dataset.state import Session
+from lancelake.pylance._namespace import (
+    NAMESPACE,
+    SUFFIX,
+    TABLE,
     InvalidInput,
+    Manifest,
     MissingNamespace,
     MissingTable,
     NamespaceNotEmpty,
+    Paged,
+    Root,
     TakenNamespace,
     TakenTable,
-)
-from lancelake.pylance._values.namespace_places import (
-    SUFFIX,
-    Paged,
     count_below,
     ensure_inside,
     folder_of,
-    joined,
+    join_id,
     names_below,
     page_of,
 )
-from lancelake.table.drop import drop_table
 
 __all__ = ["DeclareTableResponse", "DescribeTableResponse", "DirectoryNamespace"]
 
 _RESERVED = ".lance-reserved"
 _MODES = {"create": "create", "existok": "exist_ok", "overwrite": "overwrite"}
-_IDS: Ids = SystemIds()
 
 
 class DirectoryNamespace(LanceNamespace):
@@ -70,7 +70,8 @@ class DirectoryNamespace(LanceNamespace):
         if "root" not in properties:
             raise TypeError("DirectoryNamespace needs the property 'root'")
         prefix = "storage."
-        options = {k.removeprefix(prefix): v for k, v in properties.items() if prefix in k}
+        storage = {k: v for k, v in properties.items() if k.startswith(prefix)}
+        options = {k.removeprefix(prefix): v for k, v in storage.items()}
         self._options = options or None
         self._root = Root(
             uri=properties["root"], options=self._options, session=session or Session()
@@ -91,10 +92,10 @@ class DirectoryNamespace(LanceNamespace):
         if not parts:
             raise TakenNamespace("Namespace already exists: the root")
         if len(parts) > 1 and not self._has_namespace(parts[:-1]):
-            raise MissingNamespace(f"Namespace not found: parent namespace '{joined(parts[:-1])}'")
+            raise MissingNamespace(f"Namespace not found: parent namespace '{join_id(parts[:-1])}'")
         metadata = json.dumps(properties) if properties else None
-        if not self._manifest.add(joined(parts), NAMESPACE, metadata=metadata):
-            raise TakenNamespace(f"Namespace already exists: {joined(parts)}")
+        if not self._manifest.add(join_id(parts), NAMESPACE, metadata=metadata):
+            raise TakenNamespace(f"Namespace already exists: {join_id(parts)}")
         return CreateNamespaceResponse(properties=properties or None)
 
     def describe_namespace(self, request: Any) -> DescribeNamespaceResponse:
@@ -102,10 +103,10 @@ class DirectoryNamespace(LanceNamespace):
         parts = _parts(request)
         if not parts:
             return DescribeNamespaceResponse(properties={})
-        found = self._manifest.rows(NAMESPACE, joined(parts)).get(joined(parts))
-        if found is None:
-            raise MissingNamespace(f"Namespace not found: {joined(parts)}")
-        text = found.get("metadata")
+        entry = self._manifest.rows(NAMESPACE, join_id(parts)).get(join_id(parts))
+        if entry is None:
+            raise MissingNamespace(f"Namespace not found: {join_id(parts)}")
+        text = entry.get("metadata")
         return DescribeNamespaceResponse(properties=json.loads(text) if text else {})
 
     def namespace_exists(self, request: Any) -> NamespaceExistsResponse:
@@ -126,9 +127,9 @@ class DirectoryNamespace(LanceNamespace):
         self._ensure_namespace(parts)
         count = count_below(self._manifest.rows(), parts)
         if count:
-            kept = f"'{joined(parts)}' (contains {count} child objects)"
-            raise NamespaceNotEmpty(f"Namespace not empty: {kept}")
-        self._manifest.remove(joined(parts))
+            problem = f"'{join_id(parts)}' (contains {count} child objects)"
+            raise NamespaceNotEmpty(f"Namespace not empty: {problem}")
+        self._manifest.remove(join_id(parts))
         return DropNamespaceResponse()
 
     def create_table(self, request: Any, request_data: bytes) -> CreateTableResponse:
@@ -146,11 +147,11 @@ class DirectoryNamespace(LanceNamespace):
         if is_written and mode == "create":
             raise TakenTable(f"Table already exists: {parts[-1]}")
         if place is None:
-            place = self._added(parts)
+            place = self._register(parts)
         rows = pa.ipc.open_stream(request_data)
-        made = self._root.write(rows, place, "overwrite" if is_written else "create")
+        dataset = self._root.write(rows, place, "overwrite" if is_written else "create")
         return CreateTableResponse(
-            location=self._root.child(place), version=made.version, storage_options=self._options
+            location=self._root.child(place), version=dataset.version, storage_options=self._options
         )
 
     def declare_table(self, request: Any) -> DeclareTableResponse:
@@ -158,13 +159,13 @@ class DirectoryNamespace(LanceNamespace):
         parts = _table_parts(request)
         if self._place(parts) is not None:
             raise TakenTable(f"Table already exists: {parts[-1]}")
-        place = self._added(parts)
+        place = self._register(parts)
         return DeclareTableResponse(location=self._root.child(place), storage_options=self._options)
 
     def describe_table(self, request: Any) -> DescribeTableResponse:
         """Return the location of a table."""
         parts = _table_parts(request)
-        uri = self._root.child(self._found(parts))
+        uri = self._root.child(self._find(parts))
         return DescribeTableResponse(
             table=parts[-1],
             namespace=parts[:-1],
@@ -175,7 +176,7 @@ class DirectoryNamespace(LanceNamespace):
 
     def table_exists(self, request: Any) -> TableExistsResponse:
         """Raise an error if a table does not exist."""
-        self._found(_table_parts(request))
+        self._find(_table_parts(request))
         return TableExistsResponse()
 
     def list_tables(self, request: Any) -> ListTablesResponse:
@@ -196,56 +197,52 @@ class DirectoryNamespace(LanceNamespace):
         """Give a name to a table at a path below the root."""
         parts = _table_parts(request)
         ensure_inside(request.location)
-        if self._place(parts) is not None or not self._listed(parts, request.location):
+        if self._place(parts) is not None or not self._record(parts, request.location):
             raise TakenTable(f"Table already exists: {parts[-1]}")
         return RegisterTableResponse(location=request.location)
 
     def deregister_table(self, request: Any) -> DeregisterTableResponse:
         """Forget the name of a table; its files stay."""
         parts = _table_parts(request)
-        place = self._manifest.location(joined(parts))
+        place = self._manifest.location(join_id(parts))
         if place is None:
-            raise MissingTable(f"Table not found: {joined(parts)}")
-        self._manifest.remove(joined(parts))
+            raise MissingTable(f"Table not found: {join_id(parts)}")
+        self._manifest.remove(join_id(parts))
         return DeregisterTableResponse(id=parts, location=self._root.child(place))
 
     def drop_table(self, request: Any) -> DropTableResponse:
         """Delete the files of a table, and its name."""
         parts = _table_parts(request)
-        place = self._found(parts)
-        self._manifest.remove(joined(parts))
+        place = self._find(parts)
+        self._manifest.remove(join_id(parts))
         uri = self._root.child(place)
         if self._root.has_table(place):
-            drop_table(self._root.location.child(place))
+            TablePlace(self._root.location.child(place)).drop()
         reserved = f"{place}/{_RESERVED}"
         if self._root.store.exists(reserved):
             self._root.store.delete(reserved)
         return DropTableResponse(id=parts, location=uri)
 
-    @property
-    def _given(self) -> dict[str, str] | None:
-        return self._options or None
-
-    def _added(self, parts: list[str]) -> str:
+    def _register(self, parts: list[str]) -> str:
         """Reserve a folder for a table, in the manifest if there is one or has to be."""
-        folder = folder_of(parts, _IDS.uuid4().hex)
+        folder = folder_of(parts, default_session().ids.uuid4().hex)
         if len(parts) == 1 and not self._manifest.exists():
             self._root.store.put(f"{folder}/{_RESERVED}", b"")
-        elif not self._listed(parts, folder):
+        elif not self._record(parts, folder):
             raise TakenTable(f"Table already exists: {parts[-1]}")
         return folder
 
-    def _listed(self, parts: list[str], folder: str) -> bool:
-        return self._manifest.add(joined(parts), TABLE, location=folder)
+    def _record(self, parts: list[str], folder: str) -> bool:
+        return self._manifest.add(join_id(parts), TABLE, location=folder)
 
-    def _found(self, parts: list[str]) -> str:
+    def _find(self, parts: list[str]) -> str:
         place = self._place(parts)
         if place is None:
-            raise MissingTable(f"Table not found: table id {joined(parts)!r}")
+            raise MissingTable(f"Table not found: table id {join_id(parts)!r}")
         return place
 
     def _place(self, parts: list[str]) -> str | None:
-        listed = self._manifest.location(joined(parts))
+        listed = self._manifest.location(join_id(parts))
         if listed is not None or len(parts) != 1:
             return listed
         folder = f"{parts[0]}{SUFFIX}"
@@ -254,11 +251,11 @@ class DirectoryNamespace(LanceNamespace):
         return folder if is_there else None
 
     def _has_namespace(self, parts: list[str]) -> bool:
-        return not parts or joined(parts) in self._manifest.rows(NAMESPACE, joined(parts))
+        return not parts or join_id(parts) in self._manifest.rows(NAMESPACE, join_id(parts))
 
     def _ensure_namespace(self, parts: list[str]) -> None:
         if not self._has_namespace(parts):
-            raise MissingNamespace(f"Namespace not found: {joined(parts)}")
+            raise MissingNamespace(f"Namespace not found: {join_id(parts)}")
 
 
 def _page(request: Any, names: set[str]) -> Paged:
@@ -278,9 +275,9 @@ def _table_parts(request: Any) -> list[str]:
 
 
 def _mode(request: Any) -> str:
-    given: str = getattr(request, "mode", None) or "create"
-    mode = _MODES.get(given.lower().replace("_", ""))
+    name: str = getattr(request, "mode", None) or "create"
+    mode = _MODES.get(name.lower().replace("_", ""))
     if mode is None:
         supported = "Supported modes are: 'Create', 'ExistOk', 'Overwrite'"
-        raise InvalidInput(f"Invalid input: Unsupported create_table mode '{given}'. {supported}")
+        raise InvalidInput(f"Invalid input: Unsupported create_table mode '{name}'. {supported}")
     return mode

@@ -7,25 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, TypedDict
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import InvalidRequestError, naming
-from lancelake.format.ids import FragmentId
+from lancelake.core.table import Table
+from lancelake.core.values.metadata import FragmentId, Snapshot
+from lancelake.core.values.reads import Ordering
+from lancelake.core.values.reports import CompactionCounts as Counted
+from lancelake.core.values.reports import CompactionRun, Rewritten, rewritten
+from lancelake.core.values.reports import options as core_options
+from lancelake.core.values.reports import plan as planning
+from lancelake.core.values.versions import AtVersion
+from lancelake.errors import InvalidRequestError, suggestion
 from lancelake.pylance._values.fragment_metadata import (
     FragmentMetadata,
     from_fragment,
     to_fragment,
 )
-from lancelake.pylance._values.opened import OpenedDataset
-from lancelake.pylance._values.ordering import ColumnOrdering
-from lancelake.scan.request import Ordering
-from lancelake.suggest import suggestion
-from lancelake.table.compact import options as core_options
-from lancelake.table.compact import plan as planning
-from lancelake.table.compact.clustering import clustered
-from lancelake.table.compact.commit import Rewritten, land
-from lancelake.table.compact.run import CompactionCounts as Counted
-from lancelake.table.compact.run import CompactionRun, compact, rewritten
-from lancelake.table.open import AtVersion, open_snapshot
+from lancelake.pylance._values.opened import ColumnOrdering, OpenedDataset
 
 Json = Any  # whatever `json` can carry
 SortKeys = str | ColumnOrdering | Sequence[str | ColumnOrdering]
@@ -126,8 +122,8 @@ class CompactionTask:
     def execute(self, dataset: OpenedDataset) -> RewriteResult:
         """Write the rows to new files, which are not committed yet."""
         base = _at(dataset._snapshot, self.read_version)
-        chosen = _to_options(self._options, core_options.CompactionSettings())
-        group = planning.group_for(base, [to_fragment(f) for f in self.fragments], chosen)
+        settings = core_options.CompactionSettings(**_to_settings(self._options))
+        group = planning.group_for(base, [to_fragment(f) for f in self.fragments], settings)
         done = rewritten(group, [task.run() for task in group.tasks])
         return _from_rewritten(done, self.read_version)
 
@@ -145,8 +141,8 @@ class CompactionTask:
     def from_json(json: str) -> CompactionTask:
         """Parse the output of `json`."""
         body = json_text.loads(json)
-        found = _fragments(body["task"]["fragments"])
-        return CompactionTask(body["read_version"], found, body["options"])
+        fragments = _fragments(body["task"]["fragments"])
+        return CompactionTask(body["read_version"], fragments, body["options"])
 
     def __repr__(self) -> str:
         return f"CompactionTask(read_version={self.read_version}, fragments={self.fragments})"
@@ -194,9 +190,10 @@ class Compaction:
         dataset: OpenedDataset, options: CompactionOptions, run: CompactionRun | None = None
     ) -> CompactionMetrics:
         """Compact, commit, and move the dataset to the new version."""
-        base = dataset._snapshot
+        table = dataset._table
         guarded = replace(run or CompactionRun(), choices=dataset._choices)
-        done = compact(base, clustered(base, _chosen(base, options)), guarded)
+        settings = table.maintenance.compaction_settings(**_to_settings(options))
+        done = table.maintenance.compact(settings, guarded)
         dataset._snapshot = done.snapshot
         return _metrics(done.metrics)
 
@@ -204,7 +201,9 @@ class Compaction:
     def plan(dataset: OpenedDataset, options: CompactionOptions) -> CompactionPlan:
         """Choose the fragments to rewrite."""
         base = dataset._snapshot
-        planned = planning.plan(base, clustered(base, _chosen(base, options)))
+        table = dataset._table
+        settings = table.maintenance.compaction_settings(**_to_settings(options))
+        planned = table.maintenance.plan_compaction(settings)
         shown = _from_options(planned.options)
         tasks = [
             CompactionTask(base.version, [from_fragment(f) for f in group.fragments], shown)
@@ -223,13 +222,14 @@ class Compaction:
         A rewrite of rows that others changed since it was planned is skipped; if none is left, the
         conflict is raised. The metrics count what was committed.
         """
-        moves = _chosen(dataset._snapshot, options or {}).defer_index_remap
+        config = core_options.from_config(dataset._snapshot.manifest.config)
+        moves = replace(config, **_to_settings(options or {})).defer_index_remap
         choices = dataset._choices
         done = Counted()
         for version in sorted({rewrite.read_version for rewrite in rewrites}):
             base = _at(dataset._snapshot, version)
             group = [_to_rewritten(r) for r in rewrites if r.read_version == version]
-            landing = land(base, group, choices, record_moves=moves)
+            landing = Table(base).maintenance.commit_compaction(group, choices, record_moves=moves)
             if landing.conflict is not None and not landing.landed:
                 raise landing.conflict
             done += Counted.of(landing.landed)
@@ -240,27 +240,21 @@ class Compaction:
 def _at(snapshot: Snapshot, version: int) -> Snapshot:
     if snapshot.version == version:
         return snapshot
-    return open_snapshot(snapshot.location, AtVersion(version), main=snapshot.main_location)
+    return Table(snapshot).at(AtVersion(version)).snapshot
 
 
-def _chosen(base: Snapshot, options: CompactionOptions) -> core_options.CompactionSettings:
-    with naming(base.location.uri, base.version):
-        return _to_options(options, core_options.from_config(base.manifest.config))
-
-
-def _to_options(
-    given: Mapping[str, Json], default: core_options.CompactionSettings
-) -> core_options.CompactionSettings:
-    known = {field.name for field in fields(core_options.CompactionSettings)}
-    chosen: dict[str, Json] = {}
-    for name, value in given.items():
-        if name not in known | _WITHOUT_EFFECT:
-            advice = suggestion(name, sorted(known), "compaction options")
+def _to_settings(options: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the fields of the core's settings that options set."""
+    names = {field.name for field in fields(core_options.CompactionSettings)}
+    settings: dict[str, Json] = {}
+    for name, value in options.items():
+        if name not in names | _WITHOUT_EFFECT:
+            advice = suggestion(name, sorted(names), "compaction options")
             raise InvalidRequestError(f"Invalid compaction option: {name}", action=advice)
         if value is None or name in _WITHOUT_EFFECT:
             continue
-        chosen[name] = _READERS[name](value) if name in _READERS else value
-    return replace(default, **chosen)
+        settings[name] = _READERS[name](value) if name in _READERS else value
+    return settings
 
 
 def _from_options(options: core_options.CompactionSettings) -> dict[str, Json]:

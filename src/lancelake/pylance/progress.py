@@ -7,13 +7,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lancelake.data.write_task import FileWatch
+from lancelake.core.values.metadata import Fragment, Location
+from lancelake.core.values.writes import FileWatch
 from lancelake.errors import InvalidRequestError
-from lancelake.format.fragment import Fragment
 from lancelake.pylance._values.fragment_metadata import FragmentMetadata, from_fragment
-from lancelake.pylance._values.reprs import call_text
-from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
+from lancelake.pylance._values.opened import call_text
 
 __all__ = [
     "FileSystemFragmentWriteProgress",
@@ -74,7 +72,7 @@ class FileSystemFragmentWriteProgress(FragmentWriteProgress):
     def __init__(self, base_uri: str, metadata: dict[str, str] | None = None) -> None:
         """Store the files in a folder; `metadata` is written to the second one."""
         self._base_uri = base_uri
-        self._store = open_store(Location.parse(base_uri))
+        self._store = Location.parse(base_uri).store
         self._metadata = metadata or {}
 
     def __repr__(self) -> str:

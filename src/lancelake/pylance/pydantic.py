@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancelake.core.values.writes import objects
 from lancelake.errors import InvalidRequestError, UnknownDataError
-from lancelake.table import models
 
 __all__ = [
     "FixedSizeListMixin",
@@ -113,7 +113,7 @@ def pydantic_to_schema(model: type) -> pa.Schema:
         name: string
     """
     _ensure_model(model)
-    return models.schema_of(model)
+    return objects.schema_of(model)
 
 
 def is_nullable(field: Any) -> bool:
@@ -133,7 +133,7 @@ def is_nullable(field: Any) -> bool:
         >>> is_nullable(Person.model_fields["age"])
         False
     """
-    return models.is_nullable(field.annotation)
+    return objects.is_nullable(field.annotation)
 
 
 def get_extras(field: Any, key: str) -> Any:
@@ -160,7 +160,7 @@ def get_extras(field: Any, key: str) -> Any:
 def model_rows(model: type, rows: list[Any]) -> pa.RecordBatch:
     """Return instances of a model as a batch of its schema."""
     _ensure_model(model)
-    batch = models.batch_of(rows, model)
+    batch = objects.batch_of(rows, model)
     if not rows:
         raise InvalidRequestError("data must be a non-empty list of instances of a pydantic model")
     return batch
@@ -172,7 +172,7 @@ def snake_case(name: str) -> str:
 
 
 def _ensure_model(model: Any) -> None:
-    if not models.is_model(model):
+    if not objects.is_model(model):
         problem = f"model_class must be a Pydantic BaseModel subclass, got {model!r}"
         raise UnknownDataError(problem, found=repr(model))
 
@@ -205,12 +205,12 @@ def _annotation(
         @classmethod
         def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
             build = importlib.import_module("pydantic_core.core_schema")
-            return _checked(build, cls, size, is_several=is_several)
+            return _check(build, cls, size, is_several=is_several)
 
     return Vectors
 
 
-def _checked(build: Any, kind: type, size: int, *, is_several: bool) -> Any:
+def _check(build: Any, kind: type, size: int, *, is_several: bool) -> Any:
     """Return the pydantic schema of a vector type, which converts values to the class."""
     numbers = build.list_schema(min_length=size, max_length=size, items_schema=build.float_schema())
     checked = build.list_schema(items_schema=numbers) if is_several else numbers

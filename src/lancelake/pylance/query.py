@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Any
 
+from lancelake.core.values.reads import text_query as core
+from lancelake.core.values.reads import words_query
 from lancelake.errors import InvalidRequestError, UnsupportedError
-from lancelake.index.text import query as core
-from lancelake.pylance._values.reprs import call_text, chosen
-from lancelake.scan.search.request import words_query
+from lancelake.pylance._values.opened import call_text, chosen
 
 __all__ = [
     "BooleanQuery",

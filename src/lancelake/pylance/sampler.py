@@ -14,8 +14,9 @@ from typing import Any, Generic, Self, TypeVar
 import pyarrow as pa
 
 from lancelake.clock import Ids, SystemIds
-from lancelake.pylance._dataset.arguments.scan_arguments import Columns
-from lancelake.pylance._values.reprs import call_text
+from lancelake.core.values.metadata import default_session
+from lancelake.pylance._dataset.arguments import Columns
+from lancelake.pylance._values.opened import call_text
 from lancelake.pylance.dataset import LanceDataset
 from lancelake.pylance.fragment import LanceFragment
 
@@ -54,8 +55,8 @@ def maybe_sample(
     if filt is not None:
         matching = source.to_table([], filt, with_row_address=True).column(0)
         addresses = matching.to_pylist()
-        chosen = SystemIds().sample(len(addresses), min(n, len(addresses)))
-        for part in _parts([addresses[i] for i in chosen], batch_size):
+        places = default_session().ids.sample(len(addresses), min(n, len(addresses)))
+        for part in _parts([addresses[i] for i in places], batch_size):
             rows = source._take_rows(_row_ids(source, part), names)
             yield from rows.combine_chunks().to_batches()
         return
@@ -63,20 +64,20 @@ def maybe_sample(
     if n >= total:
         yield from source.to_batches(names, batch_size=batch_size)
         return
-    for part in _parts(_runs(total, n, max_takes, SystemIds()), batch_size):
+    for part in _parts(_runs(total, n, max_takes, default_session().ids), batch_size):
         yield from source.take(part, names).combine_chunks().to_batches()
 
 
 def reservoir_sampling(stream: Iterable[T], k: int) -> list[T]:
     """Return a random sample of `k` items of a stream, or all if there are fewer."""
-    ids = SystemIds()
-    kept: list[T] = []
+    ids = default_session().ids
+    reservoir: list[T] = []
     for seen, item in enumerate(stream, start=1):
-        if len(kept) < k:
-            kept.append(item)
+        if len(reservoir) < k:
+            reservoir.append(item)
         elif (place := int(ids.random() * seen)) < k:
-            kept[place] = item
-    return kept
+            reservoir[place] = item
+    return reservoir
 
 
 @dataclass(order=True)
@@ -173,10 +174,10 @@ class ShardedFragmentSampler(_Sharded, FragmentSampler):
 
     def iter_fragments(self, dataset: LanceDataset, **kwargs: Any) -> Iterator[LanceFragment]:  # type: ignore[override]  # as in pylance
         """Yield the fragments of this process."""
-        found = dataset.get_fragments()
+        fragments = dataset.get_fragments()
         if self._randomize:
-            found = _shuffled(found, self._seed + self._epoch)
-        yield from found[self._rank :: self._world_size]
+            fragments = _shuffle(fragments, self._seed + self._epoch)
+        yield from fragments[self._rank :: self._world_size]
 
 
 class ShardedBatchSampler(_Sharded, Sampler):
@@ -199,13 +200,13 @@ class ShardedBatchSampler(_Sharded, Sampler):
                 columns, filter, batch_readahead=batch_readahead, with_row_id=with_row_id
             ).to_batches()
             shard = _batches(_every_nth(rows, self._rank, self._world_size), batch_size)
-            return _mixed(shard, self._ids()) if self._randomize else shard
+            return _mix(shard, self._ids()) if self._randomize else shard
         if with_row_id is not None:
             warnings.warn("with_row_id is not supported for ShardedBatchSampler", stacklevel=2)
         step = self._world_size * batch_size
         starts = list(range(self._rank * batch_size, dataset.count_rows(), step))
         if self._randomize:
-            starts = _shuffled(starts, self._seed + self._epoch)
+            starts = _shuffle(starts, self._seed + self._epoch)
         return (b for start in starts for b in _slice(dataset, start, batch_size, columns))
 
     def _ids(self) -> Ids:
@@ -239,7 +240,7 @@ class ShardedFixedBatchSampler(ShardedBatchSampler):
         own = range(self._rank * share, min((self._rank + 1) * share, self._total_num_rows))
         starts = list(range(own.start, own.stop, max(self._batch_size, 1)))
         if self._randomize:
-            starts = _shuffled(starts, self._seed + self._epoch)
+            starts = _shuffle(starts, self._seed + self._epoch)
         for start in starts:
             yield list(range(start, min(start + self._batch_size, own.stop)))
 
@@ -258,7 +259,7 @@ def _torch_process() -> tuple[int, int]:
     return processes.get_rank(), processes.get_world_size()
 
 
-def _shuffled(items: list[T], seed: int) -> list[T]:
+def _shuffle(items: list[T], seed: int) -> list[T]:
     return [items[i] for i in SystemIds(seed).sample(len(items), len(items))]
 
 
@@ -266,13 +267,13 @@ def _runs(total: int, count: int, most: int, ids: Ids) -> list[int]:
     """Return row numbers: single ones, or a run from each of `most` equal parts of the table."""
     if count <= most:
         return sorted(ids.sample(total, count))
-    found: list[int] = []
+    rows: list[int] = []
     for part in range(most):
         first, last = total * part // most, total * (part + 1) // most
         length = count * (part + 1) // most - count * part // most
         start = first + int(ids.random() * (last - first - length + 1))
-        found.extend(range(start, start + length))
-    return found
+        rows.extend(range(start, start + length))
+    return rows
 
 
 def _row_ids(dataset: LanceDataset, addresses: list[int]) -> list[int]:
@@ -290,8 +291,8 @@ def _parts(items: list[T], size: int) -> Iterator[list[T]]:
 def _slice(
     dataset: LanceDataset, start: int, rows: int, columns: Columns
 ) -> Iterator[pa.RecordBatch]:
-    found = dataset.to_table(columns, offset=start, limit=rows, batch_size=rows)
-    yield from found.combine_chunks().to_batches()
+    table = dataset.to_table(columns, offset=start, limit=rows, batch_size=rows)
+    yield from table.combine_chunks().to_batches()
 
 
 def _every_nth(
@@ -299,25 +300,25 @@ def _every_nth(
 ) -> Iterator[pa.RecordBatch]:
     skip = first
     for batch in batches:
-        chosen = list(range(skip, batch.num_rows, step))
+        rows = list(range(skip, batch.num_rows, step))
         skip = (skip - batch.num_rows) % step
-        yield batch.take(pa.array(chosen, pa.int64()))
+        yield batch.take(pa.array(rows, pa.int64()))
 
 
 def _batches(rows: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
     """Yield batches of this size; the last may be smaller."""
-    held: pa.Table | None = None
+    rest: pa.Table | None = None
     for batch in rows:
         part = pa.Table.from_batches([batch])
-        held = part if held is None else pa.concat_tables([held, part])
-        while held.num_rows >= size:
-            yield from held.slice(0, size).combine_chunks().to_batches()
-            held = held.slice(size)
-    if held is not None and held.num_rows:
-        yield from held.combine_chunks().to_batches()
+        rest = part if rest is None else pa.concat_tables([rest, part])
+        while rest.num_rows >= size:
+            yield from rest.slice(0, size).combine_chunks().to_batches()
+            rest = rest.slice(size)
+    if rest is not None and rest.num_rows:
+        yield from rest.combine_chunks().to_batches()
 
 
-def _mixed(batches: Iterable[pa.RecordBatch], ids: Ids) -> Iterator[pa.RecordBatch]:
+def _mix(batches: Iterable[pa.RecordBatch], ids: Ids) -> Iterator[pa.RecordBatch]:
     """Yield batches in about random order, holding some of them in memory."""
     heap: list[PrioritizedItem[pa.RecordBatch]] = []
     for batch in batches:

@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from lancelake import events
-from lancelake.clock import Clock, SystemClock
+from lancelake.core.values.metadata import default_session
 from lancelake.events import Event
-from lancelake.process import after_fork
 from lancelake.pylance.log import LOGGER
+from lancelake.threads import after_fork, aside
 from lancelake.version import __version__
 
 __all__ = ["TraceEvent", "capture_trace_events", "shutdown_tracing", "trace_to_chrome"]
-
-_CLOCK: Clock = SystemClock()
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ def trace_to_chrome(*, file: str | None = None) -> None:
         >>> rows = ds.to_table()
         >>> shutdown_tracing()
     """
-    _start(_ChromeFile(Path(file or f"trace-{_CLOCK.now_ns() // 1000}.json")))
+    _start(_ChromeFile(Path(file or f"trace-{default_session().clock.now_ns() // 1000}.json")))
 
 
 def shutdown_tracing() -> None:
@@ -96,15 +94,15 @@ class _Callback:
     def __init__(self, callback: Callable[[TraceEvent], None]) -> None:
         self._callback = callback
         self._queue: queue.SimpleQueue[TraceEvent | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="lancelake-trace", daemon=True)
-        self._thread.start()
+        self._thread = threading.Thread(target=self._run, name="lancelake-trace", daemon=True)  # noqa: TID251  # used aside
+        aside(self._thread.start)
 
     def hear(self, event: Event) -> None:
         self._queue.put(TraceEvent(event.target, {**event.facts, **_surroundings()}))
 
     def stop(self) -> None:
         self._queue.put(None)
-        self._thread.join()
+        aside(self._thread.join)
 
     def _run(self) -> None:
         while (event := self._queue.get()) is not None:
@@ -129,7 +127,7 @@ class _ChromeFile:
             "cat": event.target,
             "ph": "i",
             "s": "t",
-            "ts": _CLOCK.now_ns() // 1000,
+            "ts": default_session().clock.now_ns() // 1000,
             "pid": os.getpid(),
             "tid": threading.get_ident(),
             "args": dict(event.facts),
@@ -155,7 +153,7 @@ def _start(trace: _Callback | _ChromeFile) -> None:
 
 
 def _surroundings() -> dict[str, str]:
-    now = datetime.fromtimestamp(_CLOCK.now_ns() // 10**9, UTC)
+    now = datetime.fromtimestamp(default_session().clock.now_ns() // 10**9, UTC)
     return {"timestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ"), "client_version": __version__}
 
 

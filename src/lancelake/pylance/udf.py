@@ -9,17 +9,16 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from lancelake.core.values.metadata import from_bytes, to_bytes
+from lancelake.core.values.reads import ScanRequest
+from lancelake.core.values.writes import BatchFunction, Checkpoint, as_batch
 from lancelake.errors import InvalidRequestError
-from lancelake.format.fragment_bytes import from_bytes, to_bytes
 from lancelake.pylance._values.fragment_metadata import (
     FragmentMetadata,
     from_fragment,
     to_fragment,
 )
-from lancelake.pylance._values.reprs import call_text
-from lancelake.scan.request import ScanRequest
-from lancelake.table.columns.checkpoint import Checkpoint
-from lancelake.table.columns.udf import BatchFunction, as_batch
+from lancelake.pylance._values.opened import call_text
 
 __all__ = ["BatchUDF", "BatchUDFCheckpoint", "batch_udf"]
 
@@ -65,16 +64,16 @@ class BatchUDFCheckpoint:
 
     def get_fragment(self, fragment_id: int) -> str | None:
         """Return the stored fragment, as JSON."""
-        kept = self._checkpoint.fragment(_name(fragment_id))
-        if kept is None:
+        stored = self._checkpoint.fragment(_name(fragment_id))
+        if stored is None:
             return None
-        (fragment,) = from_bytes(kept)
+        (fragment,) = from_bytes(stored)
         return json.dumps(from_fragment(fragment).to_json())
 
     def insert_fragment(self, fragment_id: int, fragment: str) -> None:
         """Store a fragment, given as JSON, in place of its batches."""
-        known = to_fragment(FragmentMetadata.from_json(fragment))
-        self._checkpoint.keep_fragment(_name(fragment_id), to_bytes([known]))
+        stored = to_fragment(FragmentMetadata.from_json(fragment))
+        self._checkpoint.keep_fragment(_name(fragment_id), to_bytes([stored]))
 
 
 class BatchUDF:
@@ -143,21 +142,21 @@ def to_function(
         with_row_address=_ROW_ADDRESS in asked,
         batch_size=batch_size,
     )
-    known = udf if isinstance(udf, BatchUDF) else BatchUDF(udf)
-    if known.output_schema is None:
-        known.output_schema = _sampled(known, source, request, is_plain=known is not udf)
+    function = udf if isinstance(udf, BatchUDF) else BatchUDF(udf)
+    if function.output_schema is None:
+        function.output_schema = _sample(function, source, request, is_plain=function is not udf)
     return BatchFunction(
-        function=known.func,
-        output_schema=known.output_schema,
+        function=function.func,
+        output_schema=function.output_schema,
         request=request,
-        checkpoint=None if known.cache is None else known.cache._checkpoint,
+        checkpoint=None if function.cache is None else function.cache._checkpoint,
     )
 
 
 _META = (_ROW_ID, _ROW_ADDRESS)
 
 
-def _sampled(udf: BatchUDF, source: Readable, request: ScanRequest, *, is_plain: bool) -> pa.Schema:
+def _sample(udf: BatchUDF, source: Readable, request: ScanRequest, *, is_plain: bool) -> pa.Schema:
     """Call a function with one row and return the schema of the result.
 
     An object that is plainly callable might not be meant to be a function of batches at all.

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lancelake.index.vector.settings import partition_count
-from lancelake.pylance._dataset.arguments.times import to_datetime
-from lancelake.pylance._values.kmeans import KMeans
+from lancelake.core.values.reads import partition_count
+from lancelake.pylance._dataset.arguments import to_datetime
+from lancelake.pylance._values.vector_models import KMeans
 
 __all__ = ["KMeans", "sanitize_ts", "td_to_micros", "validate_vector_index"]
 
@@ -44,7 +44,7 @@ def validate_vector_index(
     rows = dataset.to_table() if sample_size is None else dataset.sample(sample_size)
     vectors = rows[column].to_numpy(zero_copy_only=False)
     searched = [vector for vector in vectors if not np.isnan(vector).any()]
-    found = 0
+    total = 0
     for vector in searched:
         nearest = {
             "column": column,
@@ -54,7 +54,7 @@ def validate_vector_index(
             "refine_factor": refine_factor,
         }
         distances = dataset.to_table(nearest=nearest)["_distance"].to_pylist()
-        found += bool(distances) and abs(distances[0]) < _NEAR
-    if found < pass_threshold * len(searched):
-        msg = f"Vector index failed sanity check, only {found}/{len(searched)} passed"
+        total += bool(distances) and abs(distances[0]) < _NEAR
+    if total < pass_threshold * len(searched):
+        msg = f"Vector index failed sanity check, only {total}/{len(searched)} passed"
         raise ValueError(msg)

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancelake.clock import SystemIds
+from lancelake.core.values.metadata import default_session
+from lancelake.core.values.reads import cluster_hashes
 from lancelake.errors import ColumnTypeError, InvalidRequestError, UnknownDataError
 from lancelake.pylance._values.vector_models import vector_lists
 from lancelake.pylance.indices.accelerated import (
@@ -22,12 +23,6 @@ from lancelake.pylance.torch.assignment import (
     compute_partitions,
     compute_pq_codes,
     train_pq_codebook_on_accelerator,
-)
-from lancelake.scan.search.duplicates import (
-    clusters,
-    duplicate_pairs,
-    partition_clusters,
-    partition_sizes,
 )
 
 if TYPE_CHECKING:
@@ -74,10 +69,10 @@ def vec_to_table(
         return pa.Table.from_arrays([pa.array(list(data)), values], names=list(names))
     if not isinstance(data, list | np.ndarray):
         raise NotImplementedError(f"data must be dict, list, or ndarray, got {type(data)} instead")
-    found = ["vector"] if names is None else [names] if isinstance(names, str) else list(names)
-    if len(found) > 1:
-        raise InvalidRequestError(f"names cannot be more than 1 got {len(found)}")
-    return pa.Table.from_arrays([_vectors(data, ndim, check_ndim=check_ndim)], names=found)
+    columns = ["vector"] if names is None else [names] if isinstance(names, str) else list(names)
+    if len(columns) > 1:
+        raise InvalidRequestError(f"names cannot be more than 1 got {len(columns)}")
+    return pa.Table.from_arrays([_vectors(data, ndim, check_ndim=check_ndim)], names=columns)
 
 
 def find_duplicate_pairs(
@@ -114,7 +109,7 @@ def find_duplicate_pairs(
         {'row_id_a': [0, 1], 'row_id_b': [2, 2], 'distance': [1.0, 1.0]}
     """
     _ensure_positive(max_concurrency)
-    return duplicate_pairs(dataset._snapshot, column, float(distance_threshold))
+    return dataset._table.duplicate_pairs(column, float(distance_threshold))
 
 
 def find_duplicate_pairs_in_partition(
@@ -153,8 +148,7 @@ def find_duplicate_pairs_in_partition(
         2
     """
     _ensure_positive(max_concurrency)
-    return duplicate_pairs(
-        dataset._snapshot,
+    return dataset._table.duplicate_pairs(
         column,
         float(distance_threshold),
         segment=str(segment_id),
@@ -184,7 +178,7 @@ def get_ivf_partition_info(
         >>> vector.get_ivf_partition_info(docs, "vector_idx")
         [{'partition_id': 0, 'size': 3}]
     """
-    sizes = partition_sizes(dataset._snapshot, index_name, _segment_ids(index_segments))
+    sizes = dataset._table.partition_sizes(index_name, _segment_ids(index_segments))
     return [{"partition_id": number, "size": size} for number, size in enumerate(sizes)]
 
 
@@ -225,7 +219,7 @@ def hamming_clustering_for_ivf_partition(
     """
     segments = _segment_ids(index_segments)
     args = index_name, partition_id, hamming_threshold, segments
-    return partition_clusters(dataset._snapshot, *args)
+    return dataset._table.partition_clusters(*args)
 
 
 def hamming_clustering_for_sample(
@@ -258,7 +252,7 @@ def hamming_clustering_for_sample(
     _ensure_hashes(dataset, column)
     rows = dataset.to_table([column], with_row_id=True)
     if sample_size is not None and sample_size < len(rows):
-        rows = rows.take(sorted(SystemIds().sample(len(rows), sample_size)))
+        rows = rows.take(sorted(default_session().ids.sample(len(rows), sample_size)))
     return _clusters(rows, hamming_threshold)
 
 
@@ -314,7 +308,7 @@ def _clusters(rows: pa.Table, threshold: int) -> pa.RecordBatchReader:
     rows = rows.filter(rows.column(0).is_valid())
     size = rows.schema.field(0).type.list_size
     flat = pa.concat_arrays([pa.array([], pa.uint8()), *(c.flatten() for c in rows[0].chunks)])
-    return clusters(rows.column(1).to_numpy(), flat.to_numpy().reshape(-1, size), threshold)
+    return cluster_hashes(rows.column(1).to_numpy(), flat.to_numpy().reshape(-1, size), threshold)
 
 
 def _ensure_positive(concurrency: int | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +83,17 @@ def test_version_that_is_not_there_is_refused(
 
 
 @pytest.mark.parametrize("zone", [None, UTC])
-def test_time_leads_to_the_version_before_it(root: Path, zone: Any) -> None:
+def test_time_of_a_version_leads_to_it(root: Path, zone: Any) -> None:
     for version in lance.dataset(root).versions():
-        later = (version["timestamp"] + timedelta(microseconds=2)).astimezone(zone)
-        assert lance.dataset(root, asof=later).version == version["version"]
+        written = version["timestamp"].astimezone(zone)
+        assert lance.dataset(root, asof=written).version == version["version"]
+        assert lance.dataset(root, asof=str(written)).version == version["version"]
+
+
+def test_text_with_milliseconds_includes_the_versions_of_its_millisecond(root: Path) -> None:
+    newest = lance.dataset(root).versions()[-1]
+    written = newest["timestamp"].isoformat(" ", "milliseconds")
+    assert lance.dataset(root, asof=written).version == newest["version"]
 
 
 def test_time_may_be_text(root: Path) -> None:

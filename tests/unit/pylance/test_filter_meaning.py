@@ -18,7 +18,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import InvalidExpressionError
 from lancelake.expr import bind
-from lancelake.expr.tokens import Token, tokenize
+from lancelake.expr.structure import Token, tokenize
 
 NAN = float("nan")
 ROWS = pa.table(

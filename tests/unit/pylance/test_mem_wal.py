@@ -7,10 +7,10 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError, UnsupportedError
-from lancelake.format.memwal import names
+from lancelake.format.memwal import wal_files
 from tests.support.memwal_tables import SCHEMA, keys, rows
 
-BUCKET = str(names.bucket_region(0))
+BUCKET = str(wal_files.bucket_region(0))
 
 
 def _table(path: Path, *pairs: tuple[int, str | None]) -> lance.LanceDataset:

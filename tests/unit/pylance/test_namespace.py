@@ -179,3 +179,9 @@ def test_the_namespace_api_accepts_the_class(namespace: DirectoryNamespace, tmp_
     connected = api.connect(name, {"root": str(tmp_path)})
     assert connected.namespace_id() == namespace.namespace_id()
     assert connected.namespace_id() == f'DirectoryNamespace {{ root: "{tmp_path}" }}'
+
+
+def test_only_properties_that_begin_with_storage_are_options_of_the_store(tmp_path: Path) -> None:
+    given = {"storage.allow_http": "true", "backup.storage.allow_http": "false"}
+    found = DirectoryNamespace(root=str(tmp_path), **given)
+    assert found._options == {"allow_http": "true"}

@@ -18,7 +18,7 @@ import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.pylance.commit import CommitConflictError
 from lancelake.table.merge import run
-from lancelake.table.merge.plan import find_outcome
+from lancelake.table.merge.run import plan_merge
 from tests.golden.test_early_20_files import TABLE, VALUES
 from tests.support.s3_server import S3Server, s3_server
 
@@ -131,13 +131,13 @@ def test_a_merge_is_done_once_beside_an_append(
     attempts: list[int] = []
 
     def found(*args: Any, **named: Any) -> object:
-        outcome = find_outcome(*args, **named)
+        outcome = plan_merge(*args, **named)
         more = ROWS.slice(0, 1).set_column(0, "x", pa.array([100 + len(attempts)]))
         lance.write_dataset(more, table.uri, mode="append", storage_options=options)
         attempts.append(1)
         return outcome
 
-    monkeypatch.setattr(run, "find_outcome", found)
+    monkeypatch.setattr(run, "plan_merge", found)
     merge = table.merge_insert("x").when_matched_update_all().when_not_matched_insert_all()
     merge.execute(ROWS.slice(2).set_column(0, "x", pa.array([5, 7])))
     assert len(attempts) == 1
@@ -165,7 +165,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-def test_a_forked_child_whose_parent_has_read_is_told(
+def test_a_forked_child_whose_parent_has_read_gets_an_error(
     table: lance.LanceDataset, options: dict[str, str]
 ) -> None:
     command = [sys.executable, "-c", _FORK, table.uri, json.dumps(options)]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.data.write_task import WriteCounts
+from lancelake.data.column_file import WriteCounts
 from lancelake.errors import InvalidRequestError
 from lancelake.pylance.fragment import FragmentMetadata, LanceFragment, write_fragments
 from lancelake.pylance.progress import (
@@ -74,7 +74,7 @@ def test_progress_that_fails_stops_the_write(tmp_path: Path) -> None:
     assert not (tmp_path / "_versions").exists()
 
 
-def test_files_tell_which_fragments_are_being_written(tmp_path: Path) -> None:
+def test_files_name_the_fragments_that_are_being_written(tmp_path: Path) -> None:
     progress = FileSystemFragmentWriteProgress(str(tmp_path), {"worker": "7"})
     fragment = FragmentMetadata(3, [], 5)
     progress.begin(fragment)

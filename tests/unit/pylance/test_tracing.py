@@ -36,7 +36,7 @@ def _kinds(seen: list[TraceEvent], target: str, *names: str) -> list[tuple[str, 
     ]
 
 
-def test_the_life_of_a_table_is_told(tmp_path: Path) -> None:
+def test_the_operations_on_a_table_are_traced(tmp_path: Path) -> None:
     seen: list[TraceEvent] = []
     capture_trace_events(seen.append)
     table = lance.write_dataset(ROWS, tmp_path / "t", max_rows_per_file=5)
@@ -72,7 +72,7 @@ def test_a_scan_reports_once_and_to_its_own_callback(tmp_path: Path) -> None:
     assert len(own) == 1
 
 
-def test_nothing_is_told_after_the_end(tmp_path: Path) -> None:
+def test_nothing_is_traced_after_the_end(tmp_path: Path) -> None:
     seen: list[TraceEvent] = []
     capture_trace_events(seen.append)
     shutdown_tracing()

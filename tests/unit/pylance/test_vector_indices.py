@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import LocalEngine
 from lancelake.errors import DamagedIndexError, MissingPackageError
 from lancelake.table.index.build import IndexRun, create_index
 from lancelake.table.index.parallel import BuiltByTasks

@@ -120,6 +120,23 @@ def test_a_multivector_row_is_as_near_as_its_nearest_vectors(table: lance.LanceD
     assert not {3, 4} & set(found["id"].to_pylist())
 
 
+@pytest.mark.parametrize("is_indexed", [False, True], ids=["exact", "indexed"])
+def test_vectors_of_nan_do_not_hide_the_others_of_a_multivector_row(
+    tmp_path: Path, *, is_indexed: bool
+) -> None:
+    nothing = [float("nan")] * MATRIX.shape[1]
+    rows = [[vector.tolist()] for vector in MATRIX]
+    rows[5].append(nothing)
+    rows[6] = [nothing, nothing]
+    lists = pa.array(rows, pa.list_(pa.list_(pa.float32(), MATRIX.shape[1])))
+    ds = lance.write_dataset(pa.table({"id": range(len(rows)), "m": lists}), tmp_path / "t")
+    if is_indexed:
+        ds.create_index("m", "IVF_FLAT", num_partitions=1, metric="cosine")
+    found = near(ds, column="m", q=MATRIX[5:6], k=len(rows), metric="cosine")["id"].to_pylist()
+    assert found[0] == 5
+    assert sorted(found) == [row for row in range(len(rows)) if row != 6]
+
+
 def test_several_queries_have_their_own_rows(table: lance.LanceDataset) -> None:
     found = near(table, q=MATRIX[20:50], k=2)
     assert found.schema.names == ["query_index", "id", "_distance"]

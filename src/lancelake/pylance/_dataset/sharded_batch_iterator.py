@@ -10,14 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.pylance._dataset.arguments.scan_arguments import Columns, request_columns
-from lancelake.pylance._dataset.scanning.scanner import LanceScanner
-from lancelake.pylance._dataset.state.session import Session, locate
+from lancelake.core.table import Table
+from lancelake.core.table_place import TablePlace
+from lancelake.core.values.metadata import Snapshot
+from lancelake.core.values.reads import ScanRequest
+from lancelake.pylance._dataset.arguments import Columns, request_columns
+from lancelake.pylance._dataset.scanner import LanceScanner
+from lancelake.pylance._dataset.state import Session, locate
 from lancelake.pylance._values.opened import OpenedDataset
-from lancelake.scan.count import count_rows
-from lancelake.scan.request import ScanRequest
-from lancelake.table.open import Latest, open_snapshot
 
 __all__ = ["ShardedBatchIterator"]
 
@@ -83,13 +83,13 @@ class ShardedBatchIterator:
         if self._with_row_id:
             raise NotImplementedError("with_row_id is not supported for batches of rows")
         step = self._batch_size * self._world_size
-        for start in range(self._rank * self._batch_size, count_rows(self._snapshot), step):
+        for start in range(self._rank * self._batch_size, Table(self._snapshot).count_rows(), step):
             request = ScanRequest(columns=self._columns, offset=start, limit=self._batch_size)
-            found = LanceScanner(self._snapshot, request).to_table()
-            yield from found.combine_chunks().to_batches()
+            rows = LanceScanner(self._snapshot, request).to_table()
+            yield from rows.combine_chunks().to_batches()
 
 
 def _snapshot(data: str | Path | OpenedDataset) -> Snapshot:
     if isinstance(data, str | Path):
-        return open_snapshot(locate(data, None, session=Session()), Latest())
+        return TablePlace(locate(data, None, session=Session())).open().snapshot
     return data._snapshot

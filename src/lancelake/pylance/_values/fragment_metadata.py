@@ -1,20 +1,28 @@
-"""Metadata of fragments and data files, and its JSON form."""
+"""Metadata of fragments and of their files."""
 
 from __future__ import annotations
 
 import json
+import json as json_text
+import operator
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import unquote
 
-from lancelake.data.existing_file import found_file
+from lancelake.core.values.metadata import (
+    BaseId,
+    DeletionFileType,
+    FieldId,
+    Fragment,
+    FragmentId,
+    found_file,
+    layout,
+)
+from lancelake.core.values.metadata import DataFile as FileEntry
+from lancelake.core.values.metadata import DeletionFile as Entry
 from lancelake.errors import InvalidRequestError, LanceTableError, UnsupportedError
-from lancelake.format.fragment import DataFile as FileEntry
-from lancelake.format.fragment import Fragment
-from lancelake.format.ids import BaseId, FieldId, FragmentId
-from lancelake.pylance._values import deletion_file
-from lancelake.pylance._values.deletion_file import DeletionFile
 from lancelake.pylance._values.opened import OpenedDataset
 from lancelake.pylance._values.row_sequences import (
     RowDatasetVersionMeta,
@@ -36,6 +44,145 @@ __all__ = [
     "to_data_file",
     "to_fragment",
 ]
+
+_TYPES = {"array": DeletionFileType.ARROW_ARRAY, "bitmap": DeletionFileType.BITMAP}
+_NAMES: dict[DeletionFileType, Literal["array", "bitmap"]] = {
+    DeletionFileType.ARROW_ARRAY: "array",
+    DeletionFileType.BITMAP: "bitmap",
+}
+
+
+class DeletionFile:
+    """The file with the deleted rows of a fragment; it is immutable."""
+
+    __slots__ = ("_entry",)
+
+    def __init__(
+        self,
+        read_version: int,
+        id: int,
+        file_type: Literal["array", "bitmap"],
+        num_deleted_rows: int,
+        base_id: int | None = None,
+    ) -> None:
+        count = operator.index(num_deleted_rows)
+        self._entry = _entry(read_version, id, file_type, count, base_id)
+
+    @property
+    def read_version(self) -> int:
+        """The version that was read when the rows were deleted."""
+        return self._entry.read_version
+
+    @property
+    def id(self) -> int:
+        """Distinguishes this file from others of the same fragment and version."""
+        return self._entry.id
+
+    @property
+    def file_type(self) -> Literal["array", "bitmap"]:
+        """Encoding of the file."""
+        return _NAMES[self._entry.file_type]
+
+    @property
+    def num_deleted_rows(self) -> int | None:
+        """Number of rows in the file; None if it is not recorded."""
+        return self._entry.num_deleted_rows
+
+    @property
+    def base_id(self) -> int | None:
+        """Base path of the file; None for the table's own root."""
+        return self._entry.base_id
+
+    def asdict(self) -> dict[str, str | int | None]:
+        """Return the values by name."""
+        return {
+            "read_version": self.read_version,
+            "id": self.id,
+            "file_type": self.file_type,
+            "num_deleted_rows": self.num_deleted_rows,
+            "base_id": self.base_id,
+        }
+
+    def path(self, fragment_id: int, base_uri: str | None = None) -> str:
+        """Return the location of the file, below the table's root or below `base_uri`."""
+        below = layout.deletion_file(
+            fragment_id=fragment_id,
+            read_version=self.read_version,
+            unique=self.id,
+            suffix=self._entry.file_type.value,
+        )
+        base = unquote(base_uri or "").removeprefix("/").removesuffix("/")
+        if "" in base.split("/")[1:]:
+            msg = f"base_uri {base_uri!r} has an empty segment"
+            raise InvalidRequestError(msg, action="Use a path without a scheme.")
+        return f"{base}/{below}" if base else below
+
+    def json(self) -> str:
+        """Return the values as JSON text."""
+        return json_text.dumps(self.asdict(), separators=(",", ":"))
+
+    @staticmethod
+    def from_json(json: str) -> DeletionFile:
+        """Parse the output of `json`."""
+        try:
+            body = json_text.loads(json)
+            count, base_id = body.get("num_deleted_rows"), body.get("base_id")
+            entry = _entry(body["read_version"], body["id"], body["file_type"], count, base_id)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            msg = f"this JSON does not describe a deletion file: {error!r}"
+            raise InvalidRequestError(msg) from error
+        return from_entry(entry)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeletionFile) and self.asdict() == other.asdict()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.asdict().items()))
+
+    def __repr__(self) -> str:
+        count = self.num_deleted_rows
+        rows = "" if count is None else f", num_deleted_rows={count}"
+        return f"DeletionFile(type='{self.file_type}'{rows})"
+
+    def __reduce__(self) -> tuple[Callable[[Entry], DeletionFile], tuple[Entry]]:
+        return from_entry, (self._entry,)
+
+
+def from_entry(entry: Entry) -> DeletionFile:
+    """Create it from an entry of the format."""
+    file = DeletionFile.__new__(DeletionFile)
+    file._entry = entry
+    return file
+
+
+def to_entry(file: DeletionFile) -> Entry:
+    """Return the entry of the format, including fields without a public attribute."""
+    return file._entry
+
+
+def _entry(
+    read_version: int, id: int, file_type: str, count: int | None, base_id: int | None
+) -> Entry:
+    kind = _TYPES.get(file_type)
+    if kind is None:
+        msg = f"file_type must be 'array' or 'bitmap', not {file_type!r}"
+        raise InvalidRequestError(msg, found=file_type)
+    return Entry(
+        file_type=kind,
+        read_version=_unsigned("read_version", read_version, bits=64),
+        id=_unsigned("id", id, bits=64),
+        num_deleted_rows=None if count is None else _unsigned("num_deleted_rows", count, bits=64),
+        base_id=None if base_id is None else BaseId(_unsigned("base_id", base_id, bits=32)),
+    )
+
+
+def _unsigned(name: str, value: int, *, bits: int) -> int:
+    number = operator.index(value)
+    if not 0 <= number < 1 << bits:
+        msg = f"{name} must be a number below 2**{bits}, not {number}"
+        raise InvalidRequestError(msg, found=number)
+    return number
+
 
 Json = Any  # whatever `json` can carry
 
@@ -181,7 +328,7 @@ def from_fragment(fragment: Fragment) -> FragmentMetadata:
         fragment.id,
         [from_data_file(file) for file in fragment.files],
         fragment.physical_rows,
-        None if deletion is None else deletion_file.from_entry(deletion),
+        None if deletion is None else from_entry(deletion),
         None if fragment.row_ids is None else RowIdMeta(fragment.row_ids),
         None if created is None else RowDatasetVersionMeta(created),
         None if updated is None else RowDatasetVersionMeta(updated),
@@ -196,10 +343,10 @@ def to_fragment(metadata: FragmentMetadata) -> Fragment:
     return Fragment(
         id=FragmentId(metadata.id),
         files=tuple(to_data_file(file) for file in metadata.files),
-        deletion_file=None if deletion is None else deletion_file.to_entry(deletion),
-        row_ids=_stored(metadata.row_id_meta),
-        last_updated_at_versions=_stored(metadata.last_updated_at_version_meta),
-        created_at_versions=_stored(metadata.created_at_version_meta),
+        deletion_file=None if deletion is None else to_entry(deletion),
+        row_ids=_to_stored(metadata.row_id_meta),
+        last_updated_at_versions=_to_stored(metadata.last_updated_at_version_meta),
+        created_at_versions=_to_stored(metadata.created_at_version_meta),
         physical_rows=metadata.physical_rows,
         unknown=metadata._unknown,
     )
@@ -234,7 +381,7 @@ def to_data_file(file: DataFile) -> FileEntry:
     )
 
 
-def _stored(meta: RowIdMeta | RowDatasetVersionMeta | None) -> Stored | None:
+def _to_stored(meta: RowIdMeta | RowDatasetVersionMeta | None) -> Stored | None:
     return None if meta is None else to_stored(meta)
 
 

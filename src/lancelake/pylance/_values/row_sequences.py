@@ -1,21 +1,20 @@
-"""Row ids and row versions of a fragment."""
+"""Sets and sequences of rows."""
 
 from __future__ import annotations
 
 import json as json_text
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableSet, Set
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
+from pyroaring import BitMap
 
+from lancelake.core.values.metadata import ExternalFile, Range, Segment, rowids
+from lancelake.core.values.metadata import RowIdSequence as Ids
 from lancelake.errors import InvalidRequestError, UnsupportedError
-from lancelake.format.fragment import ExternalFile
-from lancelake.format.rowids import codec, segment
-from lancelake.format.rowids.segment import Range, Segment
-from lancelake.format.rowids.sequence import RowIdSequence as Ids
-from lancelake.pylance._values.reprs import call_text
+from lancelake.pylance._values.opened import call_text
 
 Json = Any  # whatever `json` can carry
 Stored = bytes | ExternalFile
@@ -120,9 +119,9 @@ class RowIdSequence:
         stored = to_stored(metadata)
         if not isinstance(stored, bytes):
             raise UnsupportedError("row ids in a separate file are not supported")
-        made = RowIdSequence.__new__(RowIdSequence)
-        made._ids = Ids(codec.decode_row_ids(stored))
-        return made
+        sequence = RowIdSequence.__new__(RowIdSequence)
+        sequence._ids = Ids(rowids.decode_row_ids(stored))
+        return sequence
 
     def to_inline_metadata(self) -> RowIdMeta:
         """Return the ids as a fragment's `row_id_meta`."""
@@ -174,15 +173,15 @@ def _segments(row_ids: range | pa.Array | pa.ChunkedArray | Iterable[int]) -> tu
     if len(known) < len(values):
         repeated = known[times > 1][0]
         raise InvalidRequestError(f"Row ids must be unique, but {repeated} appears more than once")
-    return (segment.build(values),) if len(values) else ()
+    return (rowids.build(values),) if len(values) else ()
 
 
-def _values(row_ids: pa.Array | pa.ChunkedArray | Iterable[int]) -> segment.U64Array:
+def _values(row_ids: pa.Array | pa.ChunkedArray | Iterable[int]) -> rowids.U64Array:
     try:
         if not isinstance(row_ids, pa.Array | pa.ChunkedArray):
             if not isinstance(row_ids, Iterable):
-                found = type(row_ids).__name__
-                problem = f"Row ids must be an iterable of integers or an Arrow array, not {found}"
+                kind = type(row_ids).__name__
+                problem = f"Row ids must be an iterable of integers or an Arrow array, not {kind}"
                 raise TypeError(problem)
             numbers = (operator.index(row_id) for row_id in row_ids)
             return np.fromiter(numbers, dtype=np.uint64)
@@ -194,3 +193,94 @@ def _values(row_ids: pa.Array | pa.ChunkedArray | Iterable[int]) -> segment.U64A
         return np.asarray(row_ids.cast(pa.uint64()).to_numpy(), dtype=np.uint64)
     except (OverflowError, pa.ArrowInvalid) as error:
         raise InvalidRequestError(f"Row ids must fit in a uint64: {error}") from error
+
+
+_LIMIT = 1 << 32
+
+
+class Bitmap(MutableSet[int]):
+    """A set of integers below 2**32; equal to any collection with the same values."""
+
+    def __init__(self, values: Iterable[int] | None = None) -> None:
+        """Take the values; raise ValueError if one does not fit in 32 bits."""
+        self._rows = BitMap(map(_check, values or ()))
+
+    @classmethod
+    def _from_iterable(cls, it: Iterable[Any]) -> Bitmap:  # type: ignore[override]  # of integers
+        return cls(it)
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int) and 0 <= value < _LIMIT and value in self._rows
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Set):
+            return len(self) == len(other) and all(value in other for value in self)
+        if not isinstance(other, Iterable) or isinstance(other, str | bytes):
+            return NotImplemented
+        try:
+            return self._rows == Bitmap(other)._rows
+        except (TypeError, ValueError):
+            return False
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Bitmap, (list(self),))
+
+    def __repr__(self) -> str:
+        return f"Bitmap({{{', '.join(map(str, self))}}})"
+
+    def add(self, value: int) -> None:
+        """Add a value."""
+        self._rows.add(_check(value))
+
+    def discard(self, value: int) -> None:
+        """Remove a value, if it is present."""
+        if value in self:
+            self._rows.discard(value)
+
+    def update(self, values: Iterable[int]) -> None:
+        """Add values."""
+        self._rows.update(map(_check, values))
+
+    def copy(self) -> Bitmap:
+        """Return a copy, which changes by itself."""
+        return Bitmap(self)
+
+    def union(self, other: Iterable[int]) -> Bitmap:
+        """Return the values of either set."""
+        return Bitmap(self._rows | Bitmap(other)._rows)
+
+    def intersection(self, other: Iterable[int]) -> Bitmap:
+        """Return the values of both sets."""
+        return Bitmap(self._rows & Bitmap(other)._rows)
+
+    def difference(self, other: Iterable[int]) -> Bitmap:
+        """Return the values that the other set does not have."""
+        return Bitmap(self._rows - Bitmap(other)._rows)
+
+    def symmetric_difference(self, other: Iterable[int]) -> Bitmap:
+        """Return the values of exactly one of the sets."""
+        return Bitmap(self._rows ^ Bitmap(other)._rows)
+
+    def issubset(self, other: Iterable[int]) -> bool:
+        """Whether the other set has all values."""
+        return self._rows.issubset(Bitmap(other)._rows)
+
+    def issuperset(self, other: Iterable[int]) -> bool:
+        """Whether the set has all values of the other."""
+        return self._rows.issuperset(Bitmap(other)._rows)
+
+
+def _check(value: Any) -> int:
+    number = operator.index(value)
+    if not 0 <= number < _LIMIT:
+        msg = f"Bitmap values must fit in an unsigned 32-bit integer, got {number}"
+        raise ValueError(msg)
+    return number

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from lancelake.core.values.wal import RegionSpec, region_spec
 from lancelake.errors import InvalidRequestError
-from lancelake.format.memwal import region_spec
-from lancelake.format.memwal.region_spec import RegionSpec
 from lancelake.proto import table_pb2
 
 
@@ -51,12 +50,12 @@ def shard_uuid(shard_id: str) -> uuid.UUID:
 
 def spec_of(spec: ShardingSpec | Mapping[str, Any]) -> RegionSpec:
     """Read a sharding spec; raise for one that no release evaluates."""
-    given = dict(spec) if isinstance(spec, Mapping) else asdict(spec)
+    values = dict(spec) if isinstance(spec, Mapping) else asdict(spec)
     message = table_pb2.RegionSpec(
-        spec_id=int(given["spec_id"]),
+        spec_id=int(values["spec_id"]),
         fields=[
             table_pb2.RegionField(**{k: v for k, v in dict(each).items() if v is not None})
-            for each in given["fields"]
+            for each in values["fields"]
         ],
     )
     return region_spec.decode(message)
@@ -64,8 +63,8 @@ def spec_of(spec: ShardingSpec | Mapping[str, Any]) -> RegionSpec:
 
 def name_of(spec: ShardingSpec | Mapping[str, Any]) -> str:
     """Return the name of the values of a sharding spec of one field."""
-    given = dict(spec) if isinstance(spec, Mapping) else asdict(spec)
-    (field,) = given["fields"]
+    values = dict(spec) if isinstance(spec, Mapping) else asdict(spec)
+    (field,) = values["fields"]
     return str(field["field_id"])
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from lancelake.core.values.reads import Analyzer, TextParameters
 from lancelake.errors import UnsupportedError
-from lancelake.index.text.analyzer import Analyzer
-from lancelake.index.text.parameters import TextParameters, defaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def tokenize(
     ):
         if value not in (None, False, "default"):
             raise UnsupportedError(f"tokenize({name}={value!r}) is not supported", option=name)
-    chosen = {
+    requested = {
         "base_tokenizer": base_tokenizer,
         "language": language,
         "lower_case": lower_case,
@@ -89,8 +88,10 @@ def tokenize(
         "split_on_numerics": split_on_numerics,
         "preserve_original": preserve_original,
     }
-    options: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    options: dict[str, Any] = {
+        name: value for name, value in requested.items() if value is not None
+    }
     if max_token_length is not ...:
         options["max_token_length"] = max_token_length
-    found = Analyzer(TextParameters(**{**defaults(base_tokenizer), **options})).query_terms(query)
-    return [FtsToken(term, position) for term, position in found]
+    terms = Analyzer(TextParameters.requested(options)).query_terms(query)
+    return [FtsToken(term, position) for term, position in terms]

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from lancelake.pylance._dataset.indices.index_values import (
+from lancelake.pylance._dataset.index_values import (
     IndexConfig,
     IndexDescription,
     IndexSegmentDescription,

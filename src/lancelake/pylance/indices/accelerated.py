@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lancelake.pylance._dataset.indices.vector_arguments import floats
+from lancelake.pylance._dataset.index_arguments import floats
 from lancelake.pylance.indices.builder import IndicesBuilder
 from lancelake.pylance.torch.assignment import (
     BATCH_ROWS,

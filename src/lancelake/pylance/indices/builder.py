@@ -2,34 +2,179 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyroaring import BitMap
 
+from lancelake.core.table import Table
+from lancelake.core.values.indices import (
+    GROUPS,
+    PARTITION,
+    IndexFileReader,
+    IndexRequest,
+    IndexRun,
+    PartitionCodes,
+    RowPartitions,
+    group,
+    grouped_batch,
+    grouped_rows,
+    grouped_rows_of,
+    grouped_schema,
+)
+from lancelake.core.values.metadata import Snapshot, Version
+from lancelake.core.values.reads import VectorType
 from lancelake.errors import InvalidRequestError
-from lancelake.index.vector.vectors import VectorType
-from lancelake.pylance._dataset.indices.index_values import IndexConfig
-from lancelake.pylance._dataset.indices.vector_arguments import floats
-from lancelake.pylance._values.reprs import call_text
-from lancelake.pylance._values.vector_models import IvfModel, PqModel, vector_lists
-from lancelake.pylance.indices.build_steps import (
-    commit_grouped,
-    known_partitions,
-    write_encoded,
-    write_grouped,
+from lancelake.pylance._dataset.index_arguments import floats
+from lancelake.pylance._dataset.index_values import IndexConfig
+from lancelake.pylance._values.opened import call_text
+from lancelake.pylance._values.vector_models import (
+    IvfModel,
+    PqModel,
+    file_folder,
+    open_file,
+    vector_lists,
 )
 from lancelake.pylance.torch.assignment import compute_partitions, fixed_clusters
-from lancelake.table.index.build import IndexRun
-from lancelake.table.index.request import IndexRequest
-from lancelake.table.index.training import trained_parameters
 
 if TYPE_CHECKING:
     from lancelake.pylance.fragment import LanceFragment
 
 __all__ = ["IndexConfig", "IndicesBuilder", "IvfModel", "PqModel"]
+
+# Metadata that files of official releases do not have.
+_FRAGMENTS, _VERSION = "lancelake:fragments", "lancelake:version"
+_ADDRESS_BITS = np.uint64(32)
+
+
+def write_encoded(
+    base: Snapshot, request: IndexRequest, uri: str, partitions: RowPartitions | None = None
+) -> None:
+    """Write the partition and the code of each row to a file."""
+    indices = Table(base).indices
+    fragments = indices.chosen_fragments(request.fragment_ids)
+    schema, batches = indices.encode_rows(request, partitions)
+    folder, name = file_folder(uri, dict(base.location.options))
+    file = folder.create(name, schema)
+    for batch in batches:
+        file.write(batch)
+    file.finish({_FRAGMENTS: json.dumps(list(fragments)), _VERSION: str(base.version)})
+
+
+def write_grouped(
+    sources: Sequence[str], target: str, partitions: int, options: Mapping[str, str] | None
+) -> None:
+    """Write the rows of files with encoded rows to one file, a row for each partition."""
+    files = [open_file(uri, options) for uri in sources]
+    coded = files[0].schema.remove_metadata()
+    for file in files:
+        file.require(*coded.names)
+    folder, name = file_folder(target, options)
+    with grouped_rows(partitions) as groups:
+        group(_all_rows(files), groups)
+        out = folder.create(name, grouped_schema(coded))
+        for number in range(partitions):
+            out.write(grouped_batch(coded, number, groups.partition(number)))
+        out.finish(_join_metadata(files))
+
+
+def commit_grouped(
+    base: Snapshot, request: IndexRequest, sources: Sequence[str], run: IndexRun
+) -> Snapshot:
+    """Commit an index of the rows of files that are grouped by partition."""
+    files = _GroupedFiles([open_file(uri, dict(base.location.options)) for uri in sources])
+    covered = files.covered(base)
+    part = IndexRequest(
+        column=request.column,
+        kind=request.kind,
+        name=request.name,
+        fragment_ids=tuple(covered),
+        parameters=request.parameters,
+    )
+    indices = Table(base).indices
+    entry = indices.write_segment(part, files.partition, version=files.version(base), run=run)
+    return indices.commit_segments(entry.name, request.column, [entry], run)
+
+
+def read_partitions(table: pa.Table) -> RowPartitions:
+    """Return the partitions of a table of assignments: columns `row_id` and `partition`."""
+    missing = {"row_id", "partition"} - set(table.column_names)
+    if missing:
+        problem = f"a table of assigned partitions has no column {min(missing)!r}"
+        raise InvalidRequestError(problem)
+    return RowPartitions.of(table["row_id"].to_numpy(), table["partition"].to_numpy())
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupedFiles:
+    """Files in which each row has the rows of a partition."""
+
+    files: Sequence[IndexFileReader]
+
+    def partition(self, number: int) -> PartitionCodes | None:
+        parts = [part for file in self.files if (part := _partition(file, number)) is not None]
+        if not parts:
+            return None
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+    def version(self, base: Snapshot) -> Version:
+        """Return the oldest version of which the files have rows."""
+        versions = [int(file.metadata.get(_VERSION, base.version)) for file in self.files]
+        return Version(min([*versions, base.version]))
+
+    def covered(self, base: Snapshot) -> BitMap:
+        """Return the fragments of which the files have rows.
+
+        Files of official releases do not record them: there the addresses of rows tell.
+        """
+        fragments: BitMap = BitMap()
+        for file in self.files:
+            recorded = file.metadata.get(_FRAGMENTS)
+            if recorded is not None:
+                fragments |= BitMap(json.loads(recorded))
+            elif base.manifest.has_stable_row_ids:
+                problem = "the files do not record which fragments of the table they cover"
+                action = "Write them by transform_vectors again."
+                raise InvalidRequestError(problem, table=base.location.uri, action=action)
+            else:
+                fragments |= _fragments_of_rows(file)
+        return fragments
+
+
+def _partition(file: IndexFileReader, number: int) -> PartitionCodes | None:
+    rows = file.read(number, number + 1, columns=[GROUPS]).combine_chunks()
+    return next((grouped_rows_of(batch) for batch in rows.to_batches()), None)
+
+
+def _fragments_of_rows(file: IndexFileReader) -> BitMap:
+    fragments: BitMap = BitMap()
+    for number in range(file.num_rows):
+        part = _partition(file, number)
+        if part is not None:
+            fragments |= BitMap(np.unique(part[0] >> _ADDRESS_BITS).tolist())
+    return fragments
+
+
+def _all_rows(files: Sequence[IndexFileReader]) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        file.require(PARTITION)
+        yield from file.batches()
+
+
+def _join_metadata(files: Sequence[IndexFileReader]) -> dict[str, str]:
+    """Return what the files record, if each of them does."""
+    metadata: list[dict[str, Any]] = [file.metadata for file in files]
+    if any(_FRAGMENTS not in each for each in metadata):
+        return {}
+    fragments = sorted({number for each in metadata for number in json.loads(each[_FRAGMENTS])})
+    oldest = min(int(each[_VERSION]) for each in metadata)
+    return {_FRAGMENTS: json.dumps(fragments), _VERSION: str(oldest)}
+
 
 _METRICS = ("l2", "cosine", "euclidean", "dot", "hamming")
 _LEAST_RATE = 2
@@ -48,13 +193,13 @@ class IndicesBuilder:
         """Take a dataset and the name of a vector column."""
         if column not in dataset.schema.names:
             raise KeyError(f"{column} not found in schema")
-        found = VectorType.of(dataset.schema.field(column).type)
-        if found is None:
+        vectors = VectorType.of(dataset.schema.field(column).type)
+        if vectors is None:
             shown = dataset.schema.field(column).type
             raise TypeError(f"Vector column {column} must have vectors, got {shown}")
         self.dataset = dataset
         self.column = [column]
-        self.dimension = found.dimension
+        self.dimension = vectors.dimension
 
     def __repr__(self) -> str:
         return call_text(self, self.dataset, self.column[0], dimension=self.dimension)
@@ -87,7 +232,7 @@ class IndicesBuilder:
             "max_iters": max_iters,
             "accelerator": None if accelerator is None else str(accelerator),
         }
-        trained = self._trained("IVF_FLAT", parameters, fragment_ids)
+        trained = self._train("IVF_FLAT", parameters, fragment_ids)
         return IvfModel(vector_lists(trained["ivf_centroids"]), metric)
 
     def train_pq(
@@ -119,7 +264,7 @@ class IndicesBuilder:
             "sample_rate": sample_rate,
             "max_iters": max_iters,
         }
-        book = np.asarray(self._trained("IVF_PQ", parameters, fragment_ids)["pq_codebook"])
+        book = np.asarray(self._train("IVF_PQ", parameters, fragment_ids)["pq_codebook"])
         shaped = vector_lists(book.reshape(1 << num_bits, self.dimension))
         return PqModel(parts, shaped, num_bits=num_bits)
 
@@ -198,13 +343,13 @@ class IndicesBuilder:
         """
         if fragments is not None and not fragments:
             raise InvalidRequestError("fragments must be a non-empty list or None")
-        chosen = None if fragments is None else tuple(each.fragment_id for each in fragments)
-        known = None
+        fragment_ids = None if fragments is None else tuple(each.fragment_id for each in fragments)
+        partitions = None
         if partition_ds_uri is not None:
             assigned = type(self.dataset)(partition_ds_uri)
-            known = known_partitions(assigned.to_table(["row_id", "partition"]))
-        request = self._request(ivf, pq, fragment_ids=chosen)
-        write_encoded(self.dataset._snapshot, request, dest_uri, known)
+            partitions = read_partitions(assigned.to_table(["row_id", "partition"]))
+        request = self._request(ivf, pq, fragment_ids=fragment_ids)
+        write_encoded(self.dataset._snapshot, request, dest_uri, partitions)
 
     def shuffle_transformed_vectors(
         self,
@@ -233,8 +378,8 @@ class IndicesBuilder:
             return []
         name = f"{shuffle_output_root_filename or 'sorted'}_0.lance"
         options = dict(self.dataset._snapshot.location.options)
-        sources = [_joined(dir_path, each) for each in unsorted_filenames]
-        write_grouped(sources, _joined(dir_path, name), ivf.num_partitions, options)
+        sources = [_join(dir_path, each) for each in unsorted_filenames]
+        write_grouped(sources, _join(dir_path, name), ivf.num_partitions, options)
         return [name]
 
     def load_shuffled_vectors(
@@ -263,7 +408,7 @@ class IndicesBuilder:
         if not isinstance(filenames, list):
             raise InvalidRequestError("filenames must be a list of strings")
         request = self._request(ivf, pq, name=index_name)
-        sources = [_joined(dir_path, each) for each in filenames]
+        sources = [_join(dir_path, each) for each in filenames]
         run = IndexRun(choices=self.dataset._choices)
         commit_grouped(self.dataset._snapshot, request, sources, run)
 
@@ -290,7 +435,7 @@ class IndicesBuilder:
             parameters=parameters,
         )
 
-    def _trained(
+    def _train(
         self, kind: str, parameters: Mapping[str, Any], fragment_ids: list[int] | None
     ) -> Mapping[str, Any]:
         request = IndexRequest(
@@ -299,16 +444,17 @@ class IndicesBuilder:
             fragment_ids=None if fragment_ids is None else tuple(fragment_ids),
             parameters={key: value for key, value in parameters.items() if value is not None},
         )
-        return trained_parameters(self.dataset._snapshot, request)
+        table: Table = self.dataset._table
+        return table.indices.train(request)
 
     def _count_rows(self, fragment_ids: list[int] | None) -> int:
         if fragment_ids is None:
             return int(self.dataset.count_rows())
-        found = {fragment.fragment_id: fragment for fragment in self.dataset.get_fragments()}
-        missing = [number for number in fragment_ids if number not in found]
+        fragments = {fragment.fragment_id: fragment for fragment in self.dataset.get_fragments()}
+        missing = [number for number in fragment_ids if number not in fragments]
         if missing:
             raise InvalidRequestError(f"Fragment id does not exist: {missing[0]}")
-        return sum(found[number].count_rows() for number in fragment_ids)
+        return sum(fragments[number].count_rows() for number in fragment_ids)
 
     def _parts(self, count: int | None) -> int:
         if count is None:
@@ -325,7 +471,7 @@ class IndicesBuilder:
         return count
 
 
-def _joined(folder: str, name: str) -> str:
+def _join(folder: str, name: str) -> str:
     return f"{folder.rstrip('/')}/{name}"
 
 

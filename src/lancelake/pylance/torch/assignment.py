@@ -11,15 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lancelake.core.values.indices import PARTITION, ProductCodes, indexed_vectors
+from lancelake.core.values.reads import VectorType, metric_named
 from lancelake.errors import InvalidRequestError
-from lancelake.index.vector.coded_rows import PARTITION
-from lancelake.index.vector.metric import metric_named
-from lancelake.index.vector.product_codes import ProductCodes
-from lancelake.index.vector.training import indexed_vectors
-from lancelake.index.vector.vectors import VectorType
 from lancelake.pylance._values.vector_models import vector_lists
 from lancelake.pylance.dataset import LanceDataset, write_dataset
-from lancelake.pylance.torch.installed import torch
+from lancelake.pylance.torch.dist import torch
 from lancelake.pylance.torch.kmeans import KMeans
 
 BATCH_ROWS = 1024 * 10 * 4
@@ -83,7 +80,7 @@ def compute_partitions(
     fields = [pa.field(_ROW_ID, pa.uint64()), pa.field(_NUMBER, pa.uint32())]
     schema = pa.schema([*fields, *(pa.field(n, pa.list_(pa.float32(), width)) for n in names)])
 
-    def assigned() -> Iterator[pa.RecordBatch]:
+    def assign() -> Iterator[pa.RecordBatch]:
         for ids, vectors in _vectors(dataset, column, kmeans.metric, batch_size, sample_size):
             numbers, residuals = _residuals(kmeans, vectors)
             parts = residuals.reshape(len(ids), len(names), width) if names else residuals
@@ -91,7 +88,7 @@ def compute_partitions(
             columns = [pa.array(ids, pa.uint64()), pa.array(numbers, pa.uint32()), *lists]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    return _written(schema, assigned, dst_dataset_uri).uri
+    return _write(schema, assign, dst_dataset_uri).uri
 
 
 def train_pq_codebook_on_accelerator(
@@ -119,7 +116,7 @@ def train_pq_codebook_on_accelerator(
         InvalidRequestError: The metric is unknown, or there are fewer than 256 rows.
         MissingPackageError: PyTorch is not installed.
     """
-    source = _opened(dataset)
+    source = _open(dataset)
     rows = min(CODE_SAMPLE_ROWS, source.count_rows())
     KMeans(_CODES, metric=metric_type, device=accelerator)  # refuses unknown metrics
     models: list[KMeans] = []
@@ -154,14 +151,14 @@ def compute_pq_codes(
         MissingPackageError: PyTorch is not installed.
     """
     allow_tf32(allow_cuda_tf32)
-    source, names = _opened(dataset), _residual_names(len(kmeans_list))
+    source, names = _open(dataset), _residual_names(len(kmeans_list))
 
-    def encoded() -> Iterator[pa.RecordBatch]:
+    def encode() -> Iterator[pa.RecordBatch]:
         for batch in source.to_batches([_ROW_ID, _NUMBER, *names], batch_size=batch_size):
             parts = [batch.column(name) for name in names]
-            yield _coded(batch.column(_ROW_ID), batch.column(_NUMBER), kmeans_list, parts)
+            yield _encode(batch.column(_ROW_ID), batch.column(_NUMBER), kmeans_list, parts)
 
-    return _written_codes(len(kmeans_list), encoded, dst_dataset_uri)
+    return _write_codes(len(kmeans_list), encode, dst_dataset_uri)
 
 
 def assign_codes(
@@ -176,14 +173,14 @@ def assign_codes(
     count = len(kmeans_list)
     width = _width(int(clusters.centroids.shape[1]), count)
 
-    def encoded() -> Iterator[pa.RecordBatch]:
+    def encode() -> Iterator[pa.RecordBatch]:
         for ids, vectors in _vectors(dataset, column, clusters.metric, batch_size, None):
             numbers, residuals = _residuals(clusters, vectors)
             parts = np.ascontiguousarray(residuals.reshape(len(ids), count, width).swapaxes(0, 1))
             rows = pa.array(ids, pa.uint64()), pa.array(numbers, pa.uint32())
-            yield _coded(*rows, kmeans_list, list(parts))
+            yield _encode(*rows, kmeans_list, list(parts))
 
-    return _written_codes(count, encoded, dst_dataset_uri)
+    return _write_codes(count, encode, dst_dataset_uri)
 
 
 def _vectors(
@@ -198,14 +195,14 @@ def _vectors(
         values = batch.column(column)
         if isinstance(values, pa.ExtensionArray):
             values = values.storage
-        found = indexed_vectors(values, dtype, metric_named(metric))
+        usable = indexed_vectors(values, dtype, metric_named(metric))
         if sample_size is None:
-            ids = batch.column("_rowid").to_numpy()[found.rows]
+            ids = batch.column("_rowid").to_numpy()[usable.rows]
         else:
-            ids = np.arange(seen, seen + len(found.rows), dtype=np.uint64)
+            ids = np.arange(seen, seen + len(usable.rows), dtype=np.uint64)
         seen += len(ids)
         if len(ids):
-            yield ids, found.matrix
+            yield ids, usable.matrix
 
 
 def _batches(
@@ -214,8 +211,8 @@ def _batches(
     if sample_size is None:
         return source.to_batches([column], batch_size=batch_size, with_row_id=True)
     rows = source.sample(min(sample_size, source.count_rows()), [column])
-    found: list[pa.RecordBatch] = rows.to_batches(max_chunksize=batch_size)
-    return found
+    batches: list[pa.RecordBatch] = rows.to_batches(max_chunksize=batch_size)
+    return batches
 
 
 def _residuals(
@@ -227,7 +224,7 @@ def _residuals(
     return numbers.cpu().numpy(), vectors - centers.cpu().numpy()
 
 
-def _coded(
+def _encode(
     ids: pa.Array, numbers: pa.Array, models: Sequence[KMeans], parts: Sequence[Any]
 ) -> pa.RecordBatch:
     codes = [model.transform(part).cpu() for model, part in zip(models, parts, strict=True)]
@@ -246,15 +243,15 @@ def _code_schema(parts: int) -> pa.Schema:
     )
 
 
-def _written_codes(
+def _write_codes(
     parts: int, batches: Callable[[], Iterator[pa.RecordBatch]], uri: Uri | None
 ) -> tuple[str, list[str]]:
-    table = _written(_code_schema(parts), batches, uri)
+    table = _write(_code_schema(parts), batches, uri)
     files = [file.path for each in table.get_fragments() for file in each.data_files()]
     return table.uri, files
 
 
-def _written(
+def _write(
     schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], uri: Uri | None
 ) -> LanceDataset:
     target = tempfile.mkdtemp(prefix="lancelake-") if uri is None else str(uri)
@@ -263,7 +260,7 @@ def _written(
         return write_dataset(reader, target, schema=schema)
 
 
-def _opened(table: LanceDataset | Uri) -> LanceDataset:
+def _open(table: LanceDataset | Uri) -> LanceDataset:
     return LanceDataset(str(table)) if isinstance(table, str | Path) else table
 
 

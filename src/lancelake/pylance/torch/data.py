@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError, UnsupportedError
-from lancelake.pylance._values.reprs import call_text
+from lancelake.pylance._values.opened import call_text
 from lancelake.pylance.sampler import (
     FullScanSampler,
     Sampler,
@@ -19,8 +19,7 @@ from lancelake.pylance.sampler import (
     ShardedFragmentSampler,
     maybe_sample,
 )
-from lancelake.pylance.torch.dist import get_global_rank, get_global_world_size
-from lancelake.pylance.torch.installed import base_class, torch
+from lancelake.pylance.torch.dist import base_class, get_global_rank, get_global_world_size, torch
 
 __all__ = ["LanceDataset", "SafeLanceDataset", "get_safe_loader"]
 
@@ -30,8 +29,8 @@ _BLOB = {b"lance-encoding:blob": b"true"}
 def to_tensors(batch: pa.RecordBatch | dict[str, Any], **_: Any) -> Any:
     """Convert columns of numbers, booleans and vectors to tensors: by name, or the only one."""
     names = batch.schema.names if isinstance(batch, pa.RecordBatch) else list(batch)
-    found = {name: _tensor(name, batch[name]) for name in names}
-    return next(iter(found.values())) if len(found) == 1 else found
+    tensors = {name: _tensor(name, batch[name]) for name in names}
+    return next(iter(tensors.values())) if len(tensors) == 1 else tensors
 
 
 def _tensor(name: str, values: Any) -> Any:
@@ -118,14 +117,14 @@ class LanceDataset(base_class("IterableDataset")):  # type: ignore[misc]  # know
     def __iter__(self) -> Iterator[Any]:
         """Yield the batches of this worker."""
         for batch in self._batches():
-            found: Any = batch
+            value: Any = batch
             if self._blobs:
                 ids = batch["_rowid"].to_pylist()
-                found = {name: batch[name] for name in batch.schema.names}
-                found |= {name: self.dataset.take_blobs(name, ids=ids) for name in self._blobs}
+                value = {name: batch[name] for name in batch.schema.names}
+                value |= {name: self.dataset.take_blobs(name, ids=ids) for name in self._blobs}
             if self._to_tensor_fn is not None:
-                found = self._to_tensor_fn(found, hf_converter=None, use_blob_api=bool(self._blobs))
-            yield found
+                value = self._to_tensor_fn(value, hf_converter=None, use_blob_api=bool(self._blobs))
+            yield value
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         columns: Any = self.columns
@@ -174,7 +173,7 @@ class SafeLanceDataset(base_class("Dataset")):  # type: ignore[misc]  # known at
         super().__init__()
         self.uri = uri
         self.dataset_options = dataset_options or {}
-        self._rows = self._opened().count_rows()
+        self._rows = self._open().count_rows()
         self._dataset: lance.LanceDataset | None = None
 
     def __repr__(self) -> str:
@@ -191,22 +190,22 @@ class SafeLanceDataset(base_class("Dataset")):  # type: ignore[misc]  # known at
     def __getitems__(self, indices: list[int]) -> list[dict[str, Any]]:
         """Return rows."""
         if self._dataset is None:
-            self._dataset = self._opened()
-        found: list[dict[str, Any]] = self._dataset.take(indices).to_pylist()
-        return found
+            self._dataset = self._open()
+        rows: list[dict[str, Any]] = self._dataset.take(indices).to_pylist()
+        return rows
 
-    def _opened(self) -> lance.LanceDataset:
+    def _open(self) -> lance.LanceDataset:
         return lance.dataset(self.uri, **self.dataset_options)
 
 
 def get_safe_loader(dataset: Any, batch_size: int = 32, num_workers: int = 4, **kwargs: Any) -> Any:
     """Return a `DataLoader` whose workers are spawned and kept; `kwargs` are its arguments."""
-    found = torch()
-    chosen = {
+    library = torch()
+    options = {
         "batch_size": batch_size,
         "num_workers": num_workers,
         "persistent_workers": True,
-        "multiprocessing_context": found.multiprocessing.get_context("spawn"),
+        "multiprocessing_context": library.multiprocessing.get_context("spawn"),
         **kwargs,
     }
-    return found.utils.data.DataLoader(dataset, **chosen)
+    return library.utils.data.DataLoader(dataset, **options)

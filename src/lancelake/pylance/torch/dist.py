@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
-from lancelake.pylance.torch.installed import torch
+from lancelake.extras import optional
 
 __all__ = [
     "get_dist_rank",
@@ -14,6 +15,22 @@ __all__ = [
     "get_mp_rank",
     "get_mp_world_size",
 ]
+
+
+def torch() -> Any:
+    """Return the module `torch`."""
+    return optional("torch", extra="torch", purpose="reading tables as tensors")
+
+
+def base_class(name: str) -> Any:
+    """Return a class of `torch.utils.data` to derive from; `object` without PyTorch.
+
+    Constructors must call `torch`, which raises the error then.
+    """
+    try:
+        return getattr(importlib.import_module("torch.utils.data"), name)
+    except ModuleNotFoundError:
+        return object
 
 
 def get_dist_world_size() -> int:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from lancelake.errors import InvalidRequestError
-from lancelake.pylance._values.deletion_file import DeletionFile, from_entry, to_entry
+from lancelake.pylance._values.fragment_metadata import DeletionFile, from_entry, to_entry
 from tests.strategies import format_values
 
 FILE = DeletionFile(1, 2, "bitmap", 5, 7)

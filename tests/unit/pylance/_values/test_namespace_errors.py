@@ -8,7 +8,7 @@ import lance_namespace as api
 import pytest
 
 from lancelake import errors
-from lancelake.pylance._values import namespace_errors
+from lancelake.pylance import _namespace
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from lancelake.pylance._values import namespace_errors
 def test_an_error_is_of_both_kinds(
     kind: str, own: type[errors.LanceTableError], named: type[Exception]
 ) -> None:
-    error = getattr(namespace_errors, kind)("wrong")
+    error = getattr(_namespace, kind)("wrong")
     again = pickle.loads(pickle.dumps(error))
     assert isinstance(again, own)
     assert isinstance(again, named)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.pylance._values.namespace_errors import InvalidInput
-from lancelake.pylance._values.namespace_places import (
+from lancelake.pylance._namespace import (
+    InvalidInput,
     count_below,
     ensure_inside,
     folder_of,

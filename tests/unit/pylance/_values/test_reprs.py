@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.pylance._values.reprs import call_text, chosen
+from lancelake.pylance._values.opened import call_text, chosen
 from lancelake.pylance.query import BooleanQuery, MatchQuery, Occur, PhraseQuery
 
 # Parts that LanceDataset and LanceFragment are made of.

@@ -16,7 +16,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import UnsupportedError
 
-MODULES = ("installed", "dist", "data")
+MODULES = ("dist", "data")
 
 
 def _library() -> ModuleType:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lancelake.errors import InvalidRequestError, MissingPackageError
-from lancelake.pylance.torch import distance
+from lancelake.pylance.torch import kmeans
 
 IS_INSTALLED = importlib.util.find_spec("torch") is not None
 
@@ -21,7 +21,7 @@ def torch() -> Any:
 @pytest.mark.skipif(IS_INSTALLED, reason="PyTorch is installed")
 def test_without_pytorch_the_error_names_the_extra() -> None:
     with pytest.raises(MissingPackageError, match=r"lancelake\[torch\]"):
-        distance.dot_distance(_Products(), _Products())
+        kmeans.dot_distance(_Products(), _Products())
 
 
 class _Products:
@@ -44,37 +44,37 @@ def test_vectors_must_be_rows_of_a_matrix() -> None:
             return 1
 
     with pytest.raises(InvalidRequestError, match="must be 2-D matrix"):
-        distance.dot_distance(Vector(), Vector())
+        kmeans.dot_distance(Vector(), Vector())
 
 
 def test_distances_are_those_of_the_definition(torch: Any) -> None:
     x, y = torch.randn(20, 16), torch.rand(50, 16)
     squares = ((x[:, None] - y[None]) ** 2).sum(-1)
-    assert torch.allclose(distance.pairwise_l2(x, y), squares, atol=1e-4)
+    assert torch.allclose(kmeans.pairwise_l2(x, y), squares, atol=1e-4)
     cosines = 1 - torch.nn.functional.cosine_similarity(x[:, None], y[None], dim=-1)
-    assert torch.allclose(distance.pairwise_cosine(x, y), cosines, atol=1e-5)
+    assert torch.allclose(kmeans.pairwise_cosine(x, y), cosines, atol=1e-5)
 
 
 def test_the_nearest_rows_are_found(torch: Any) -> None:
     x, y = torch.randn(20, 16), torch.rand(50, 16)
     squares = ((x[:, None] - y[None]) ** 2).sum(-1)
-    numbers, least = distance.l2_distance(x, y)
+    numbers, least = kmeans.l2_distance(x, y)
     assert torch.equal(numbers, squares.argmin(1))
     assert torch.allclose(least, squares.min(1).values, atol=1e-3)
-    assert torch.equal(distance.dot_distance(x, y)[0], (x @ y.T).argmax(1))
-    cosines = distance.pairwise_cosine(x, y)
-    assert torch.equal(distance.cosine_distance(x, y)[0], cosines.argmin(1))
+    assert torch.equal(kmeans.dot_distance(x, y)[0], (x @ y.T).argmax(1))
+    cosines = kmeans.pairwise_cosine(x, y)
+    assert torch.equal(kmeans.cosine_distance(x, y)[0], cosines.argmin(1))
 
 
 def test_rows_with_nan_have_no_nearest(torch: Any) -> None:
     x = torch.randn(4, 8)
     x[2, 0] = float("nan")
-    for nearest in (distance.l2_distance, distance.dot_distance):
+    for nearest in (kmeans.l2_distance, kmeans.dot_distance):
         assert nearest(x, torch.rand(5, 8))[0].tolist()[2] == -1
 
 
 def test_distances_keep_the_type_of_the_vectors(torch: Any) -> None:
     x = torch.rand(3, 4).half()
-    assert distance.pairwise_l2(x, x).dtype == torch.float16
+    assert kmeans.pairwise_l2(x, x).dtype == torch.float16
     with pytest.raises(InvalidRequestError, match="data types do not match"):
-        distance.pairwise_l2(x, x.float())
+        kmeans.pairwise_l2(x, x.float())

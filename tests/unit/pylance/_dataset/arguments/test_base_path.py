@@ -6,11 +6,7 @@ import pytest
 from hypothesis import given
 
 from lancelake.errors import InvalidRequestError
-from lancelake.pylance._dataset.arguments.base_path import (
-    DatasetBasePath,
-    from_base_path,
-    to_base_path,
-)
+from lancelake.pylance._dataset.arguments import DatasetBasePath, from_base_path, to_base_path
 from tests.strategies import format_values
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
-from lancelake.pylance._dataset.arguments.namespace_tables import find_table
+from lancelake.pylance._dataset.arguments import find_table
 
 
 class Client:

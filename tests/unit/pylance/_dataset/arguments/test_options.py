@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.pylance._dataset.arguments import options
-from lancelake.pylance._dataset.maintenance.optimizing import DatasetOptimizer
-from lancelake.pylance._dataset.mem_wal.wal import TableWal
-from lancelake.pylance._dataset.mem_wal.wal_reads import WalScanner
+from lancelake.pylance._dataset import arguments
+from lancelake.pylance._dataset.maintenance import DatasetOptimizer
+from lancelake.pylance._dataset.wal import TableWal
+from lancelake.pylance._dataset.wal_reads import WalScanner
 from lancelake.pylance.fragment import write_fragments
 
 SCAN = set(inspect.signature(lance.LanceDataset.scanner).parameters) - {"self"}
@@ -43,8 +43,8 @@ def test_no_keyword_is_of_any_name_and_type(name: str) -> None:
 @pytest.mark.parametrize(
     ("method", "rest"),
     [
-        (lance.LanceDataset.to_table, options.TableScanOptions),
-        (lance.LanceDataset.to_batches, options.BatchScanOptions),
+        (lance.LanceDataset.to_table, arguments.TableScanOptions),
+        (lance.LanceDataset.to_batches, arguments.BatchScanOptions),
     ],
 )
 def test_a_method_and_its_rest_are_the_arguments_of_a_scan(method: Any, rest: Any) -> None:
@@ -54,8 +54,8 @@ def test_a_method_and_its_rest_are_the_arguments_of_a_scan(method: Any, rest: An
 
 
 def test_counting_takes_all_but_columns_and_filter() -> None:
-    assert set(options.CountOptions.__annotations__) == SCAN - {"columns", "filter"}
+    assert set(arguments.CountOptions.__annotations__) == SCAN - {"columns", "filter"}
 
 
 def test_the_head_takes_all_but_the_limit() -> None:
-    assert set(options.HeadOptions.__annotations__) == SCAN - {"limit"}
+    assert set(arguments.HeadOptions.__annotations__) == SCAN - {"limit"}

@@ -9,7 +9,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import InvalidExpressionError, InvalidRequestError
 from lancelake.pylance import LanceDataset
-from lancelake.pylance._dataset.arguments.os_errors import os_errors
+from lancelake.pylance._dataset.arguments import os_errors
 
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]})
 ONE = ROWS.slice(0, 1)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lancelake.pylance._dataset.arguments.scan_arguments import request_columns, row_numbers
+from lancelake.pylance._dataset.arguments import request_columns, row_numbers
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.pylance._dataset.arguments.times import to_datetime
+from lancelake.pylance._dataset.arguments import to_datetime
 
 MOMENT = datetime(2026, 1, 31, 18, 30)
 

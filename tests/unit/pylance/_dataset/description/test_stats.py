@@ -32,7 +32,7 @@ def test_sizes_are_those_of_pylance(table: Varied) -> None:
     assert [(f.id, f.bytes_on_disk) for f in ours] == [(f.id, f.bytes_on_disk) for f in theirs]
 
 
-def test_legacy_files_tell_no_sizes(tmp_path: Path) -> None:
+def test_legacy_files_have_no_sizes(tmp_path: Path) -> None:
     import pyarrow as pa
 
     official.write_dataset(pa.table({"a": [1]}), tmp_path / "t", data_storage_version="legacy")

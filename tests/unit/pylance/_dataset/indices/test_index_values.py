@@ -20,7 +20,7 @@ from lancelake.format.index_meta import IndexDetails, IndexMetadata
 from lancelake.format.index_meta import IndexFile as FileEntry
 from lancelake.format.manifest import Manifest
 from lancelake.proto import index_pb2
-from lancelake.pylance._dataset.indices.index_values import (
+from lancelake.pylance._dataset.index_values import (
     Index,
     IndexFile,
     describe,

@@ -29,6 +29,19 @@ def test_the_last_row_wins_and_columns_are_added_if_asked(dataset: lance.LanceDa
     ]
 
 
+def test_members_of_structs_are_added_if_asked(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2], "s": [{"a": 1}, {"a": 2}]})
+    dataset = lance.write_dataset(rows, tmp_path / "t")
+    source = pa.table({"id": [2, 3], "s": [{"a": 7, "b": 8}, {"a": 9, "b": None}]})
+    merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    merge.with_schema_evolution().execute(source)
+    assert lance.dataset(dataset.uri).to_table().sort_by("id")["s"].to_pylist() == [
+        {"a": 1, "b": None},
+        {"a": 7, "b": 8},
+        {"a": 9, "b": None},
+    ]
+
+
 def test_limits_on_doing_it_again_are_kept(dataset: lance.LanceDataset) -> None:
     lance.dataset(dataset.uri).update({"v": "'x'"}, where="id = 4")
     merge = dataset.merge_insert("id").when_matched_update_all()

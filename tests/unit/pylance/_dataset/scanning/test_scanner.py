@@ -12,7 +12,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.pylance import LanceDataset
-from lancelake.pylance._dataset.scanning.scanner import LanceScanner
+from lancelake.pylance._dataset.scanner import LanceScanner
 from tests.support.read_tables import Varied, varied
 
 

@@ -9,8 +9,8 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError
 from lancelake.pylance import LanceDataset
-from lancelake.pylance._dataset.scanning.scanner_builder import ScannerBuilder
-from lancelake.pylance._values.ordering import ColumnOrdering
+from lancelake.pylance._dataset.scanner_builder import ScannerBuilder
+from lancelake.pylance._values.opened import ColumnOrdering
 from tests.support.read_tables import Varied, varied
 
 

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.pylance._dataset.state.cache_backends import ensure_backend
+from lancelake.pylance._dataset.state import cache_limit
 
 
 @pytest.mark.parametrize(
-    "backend",
+    ("backend", "limit"),
     [
-        "moka://?capacity=1048576",
-        "moka://?capacity=0",
-        {"kind": "MOKA", "options": {"capacity": "5"}},
+        ("moka://?capacity=1048576", 1 << 20),
+        ("moka://?capacity=0", 0),
+        ({"kind": "MOKA", "options": {"capacity": "5"}}, 5),
     ],
 )
-def test_a_known_backend_is_accepted(backend: Any) -> None:
-    ensure_backend("index_cache_backend", backend)
+def test_a_known_backend_states_the_limit(backend: Any, limit: int) -> None:
+    assert cache_limit("index_cache", None, backend) == limit
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_a_known_backend_is_accepted(backend: Any) -> None:
 )
 def test_another_backend_is_refused(backend: Any, problem: str) -> None:
     with pytest.raises(InvalidRequestError, match=f"index_cache_backend: .*{problem}"):
-        ensure_backend("index_cache_backend", backend)
+        cache_limit("index_cache", None, backend)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.pylance._dataset.state.notebook import NotebookList
+from lancelake.pylance._dataset.notebook import NotebookList
 from lancelake.pylance.dataset import LanceDataset
 
 
@@ -57,6 +57,12 @@ def test_lists_of_versions_fragments_and_indices_are_tables(dataset: LanceDatase
     assert "id_idx" in _html(dataset.describe_indices())
     with pytest.warns(DeprecationWarning):
         assert "id_idx" in _html(dataset.list_indices())
+
+
+def test_the_time_of_a_version_is_shown_in_full(dataset: LanceDataset) -> None:
+    versions = dataset.versions()
+    for version in versions:
+        assert f">{version['timestamp'].isoformat(' ')}<" in _html(versions)
 
 
 def test_a_long_list_is_cut_in_html_only() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import lance as official
+import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
@@ -48,6 +50,17 @@ def test_times_have_a_zone(root: Path) -> None:
     created = lance.dataset(root).tags.list()["first"]["created_at"]
     assert isinstance(created, datetime)
     assert created.tzinfo is not None
+
+
+def test_times_of_other_writers_have_any_offset(tmp_path: Path) -> None:
+    ds = lance.write_dataset(pa.table({"a": [1]}), tmp_path / "t.lance")
+    ds.tags.create("first")
+    document = tmp_path / "t.lance/_refs/tags/first.json"
+    body = json.loads(document.read_text())
+    document.write_text(json.dumps({**body, "createdAt": "2024-05-06T07:08:09.5+05:30"}))
+
+    created = ds.tags.list()["first"]["created_at"]
+    assert created == datetime(2024, 5, 6, 1, 38, 9, 500_000, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(("tag", "version"), [("first", 1), ("then", 2), ("aside", 3)])

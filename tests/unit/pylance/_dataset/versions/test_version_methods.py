@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import time
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import lance as official
@@ -10,6 +13,9 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.pylance._dataset.versions import version_of
+from lancelake.table.history import VersionFacts, VersionSummary
+from lancelake.table.open import time_reference
 from tests.support.read_tables import versioned
 
 
@@ -47,3 +53,25 @@ def test_versions_are_those_of_pylance(root: Path) -> None:
     assert [v["metadata"] for v in ours] == [v["metadata"] for v in theirs]
     for mine, other in zip(ours, theirs, strict=True):
         assert abs(mine["timestamp"] - other["timestamp"]) <= timedelta(microseconds=1)
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Be in a time zone where clocks are set back."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize("hours", [0, 1])
+def test_time_of_a_version_is_unambiguous_when_clocks_are_set_back(hours: int) -> None:
+    at = datetime(2026, 10, 25, hours, 30, 0, 123456, UTC)
+    time_ns = int(at.timestamp()) * 10**9 + 123456789
+    summary = VersionSummary(**dict.fromkeys((f.name for f in fields(VersionSummary)), 0))
+    facts = VersionFacts(version=1, timestamp_ns=time_ns, summary=summary)
+    shown = version_of(facts)["timestamp"]
+    assert shown.replace(fold=0) == datetime(2026, 10, 25, 2, 30, 0, 123456)
+    assert time_reference(shown) == time_reference(at)

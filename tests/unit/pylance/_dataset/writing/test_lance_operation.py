@@ -7,7 +7,7 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from lancelake.pylance._dataset.writing.lance_operation import LanceOperation
+from lancelake.pylance._dataset.lance_operation import LanceOperation
 from lancelake.pylance._values.fragment_metadata import FragmentMetadata
 from lancelake.pylance.schema import LanceSchema
 

@@ -14,15 +14,11 @@ from hypothesis import strategies as st
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format import operations as ops
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.key_filter import ExactKeys, KeyExistenceFilter
 from lancelake.format.operations.rewrite import RewrittenIndex
 from lancelake.format.operations.update import UpdateMode
-from lancelake.pylance._dataset.arguments.base_path import DatasetBasePath
-from lancelake.pylance._dataset.writing.operation import (
-    LanceOperation,
-    from_operation,
-    to_operation,
-)
+from lancelake.format.primary_key import ExactKeys, KeyExistenceFilter
+from lancelake.pylance._dataset.arguments import DatasetBasePath
+from lancelake.pylance._dataset.transactions import LanceOperation, from_operation, to_operation
 from lancelake.pylance._values.fragment_metadata import DataFile, FragmentMetadata
 from lancelake.pylance.schema import LanceSchema, to_schema
 from tests.strategies.format_operations import BY_KIND

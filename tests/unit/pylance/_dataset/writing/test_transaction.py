@@ -8,8 +8,8 @@ from uuid import UUID
 from hypothesis import given
 
 from lancelake.format import operations as ops
-from lancelake.pylance._dataset.writing.operation import LanceOperation
-from lancelake.pylance._dataset.writing.transaction import (
+from lancelake.pylance._dataset.transactions import (
+    LanceOperation,
     Transaction,
     from_transaction,
     to_transaction,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,16 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import (
     AlreadyExistsError,
+    ConflictError,
     InvalidRequestError,
     ObjectNotFoundError,
     SchemaMismatchError,
+    UncertainCommitError,
     UnsupportedError,
 )
-from lancelake.pylance._dataset.writing.transaction import Transaction
+from lancelake.pylance._dataset.transactions import Transaction
 from lancelake.pylance.fragment import DataFile, LanceFragment, write_fragments
+from lancelake.table.write import WriteMode, WriteOptions, plan
 
 ROWS = pa.table({"a": pa.array(range(10), pa.int64()), "b": [str(i) for i in range(10)]})
 ONLY_ROWS = ROWS.select([])
@@ -169,7 +173,7 @@ NESTED = pa.table({"s": [{"x": 1, "y": [{"z": "a"}]}, None], "n": [1, 2]})
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_a_file_tells_what_it_holds(tmp_path: Path, version: str) -> None:
+def test_a_file_describes_its_content(tmp_path: Path, version: str) -> None:
     rows = NESTED.slice(0, 1) if version == "2.0" else NESTED
     table = lance.write_dataset(rows, tmp_path, data_storage_version=version)
     (fragment,) = table.get_fragments()
@@ -258,3 +262,80 @@ def test_a_column_that_cannot_be_stored_is_not_added_by_an_append(
         lance.write_dataset(wider, made.uri, mode="append", schema_mode="merge")
     assert lance.dataset(made.uri).latest_version == 1
     assert lance.write_dataset(rows, made.uri, mode="append").count_rows() == 2
+
+
+MAPS = pa.table({"m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))})
+
+
+def test_a_new_table_has_the_file_version_that_its_columns_need(tmp_path: Path) -> None:
+    made = lance.write_dataset(MAPS, tmp_path / "t.lance")
+    assert made.data_storage_version == "2.2"
+    assert made.to_table() == MAPS
+
+
+def test_an_overwritten_table_gets_the_file_version_that_its_columns_need(tmp_path: Path) -> None:
+    lance.write_dataset(ROWS, tmp_path / "t.lance", data_storage_version="2.0")
+    made = lance.write_dataset(MAPS, tmp_path / "t.lance", mode="overwrite")
+    assert made.data_storage_version == "2.2"
+    assert made.to_table() == MAPS
+
+
+def test_a_file_version_that_was_asked_for_is_not_changed(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="column m is a map"):
+        lance.write_dataset(MAPS, tmp_path / "t.lance", data_storage_version="2.1")
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_an_append_adds_members_of_structs_if_asked(tmp_path: Path, version: str) -> None:
+    rows = pa.table({"s": [{"a": 1}]})
+    made = lance.write_dataset(rows, tmp_path / "t.lance", data_storage_version=version)
+    wider = pa.table({"s": [{"a": 2, "b": 3}]})
+    after = lance.write_dataset(wider, made.uri, mode="append", schema_mode="merge")
+    after.validate()
+    values = after.to_table()["s"].to_pylist()
+    assert values == [{"a": 1, "b": None}, {"a": 2, "b": 3}]
+
+
+LEGACY = Path(__file__).parents[4] / "golden" / "tables" / "v0.13.0" / "legacy_indices.lance"
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_every_write_to_a_table_with_legacy_files_is_refused_alike(
+    tmp_path: Path, mode: str
+) -> None:
+    shutil.copytree(LEGACY, tmp_path / "t")
+    base = lance.dataset(tmp_path / "t")._snapshot
+    rows = lance.dataset(tmp_path / "t").to_table(limit=1)
+    refused = r"legacy data files can be read, but not written.*2\.0, 2\.1, 2\.2"
+    with pytest.raises(UnsupportedError, match=refused):
+        lance.write_dataset(rows, tmp_path / "t", mode=mode)
+    with pytest.raises(UnsupportedError, match=refused):
+        options = WriteOptions(mode=WriteMode(mode), keeps_schema=True, casts=True)
+        plan(base, base.location, rows.schema, options)
+
+
+def test_a_table_with_legacy_files_is_overwritten_in_another_version(tmp_path: Path) -> None:
+    shutil.copytree(LEGACY, tmp_path / "t")
+    made = lance.write_dataset(ROWS, tmp_path / "t", mode="overwrite", data_storage_version="2.1")
+    assert made.to_table() == ROWS
+
+
+def test_rows_of_an_append_that_is_refused_are_removed(tmp_path: Path) -> None:
+    stale = lance.write_dataset(ROWS, tmp_path / "t")
+    lance.write_dataset(ROWS, tmp_path / "t", mode="overwrite")
+    before = sorted((tmp_path / "t/data").iterdir())
+    with pytest.raises(ConflictError, match="the table was replaced"):
+        lance.write_dataset(ROWS, stale, mode="append")
+    assert sorted((tmp_path / "t/data").iterdir()) == before
+
+
+def test_rows_of_a_commit_in_doubt_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ds = lance.write_dataset(ROWS, tmp_path / "t")
+
+    def lost(*_: object, **__: object) -> None:
+        raise UncertainCommitError("no reply")
+
+    monkeypatch.setattr("lancelake.table.publish.commit", lost)
+    with pytest.raises(UncertainCommitError):
+        ds.insert(ROWS)
+    assert len(list((tmp_path / "t/data").iterdir())) == 2

@@ -1,1 +1,0 @@
-"""Properties, statistics and files of the open version."""

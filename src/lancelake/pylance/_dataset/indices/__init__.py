@@ -1,1 +1,0 @@
-"""Dataset methods and values of scalar, text and vector indices."""

@@ -1,1 +1,0 @@
-"""Dataset methods for compaction, cleanup, config and metadata."""

@@ -1,1 +1,0 @@
-"""Dataset and fragment methods that change rows and columns."""

@@ -1,1 +1,0 @@
-"""Dataset and fragment methods that scan, search, count and take rows."""

@@ -1,1 +1,0 @@
-"""State that the methods of a dataset share: the open version, its session and its commit lock."""

@@ -1,1 +1,0 @@
-"""Dataset methods for versions, tags, branches, clones and changes between versions."""
