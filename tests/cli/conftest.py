@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from lancelake.cli.main import app
+from lancelake.cli.group import app
 from tests.support.official import Official
 from tests.support.sound_tables import build_sound
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from lancelake.cli.arrow_values import is_right_aligned, to_cell
-from lancelake.table.describe.arrow_json import to_json
+from lancelake.cli.rows import is_right_aligned, to_cell
+from lancelake.describe.cells import to_json
 from tests.strategies.tables import schemas, tables
 from tests.strategies.target import Target
 

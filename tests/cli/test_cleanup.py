@@ -110,3 +110,24 @@ def test_a_deeply_nested_record_does_not_block_a_cleanup(document: Document, old
     (old / "_cleanup").mkdir()
     (old / "_cleanup" / "x.json").write_text("[" * 200_000)
     assert document("cleanup", old, "--retain", 1)["versions_removed"] == [1, 3, 4]
+
+
+def test_orphans_that_stay_are_counted(document: Document, output: Output, old: Path) -> None:
+    stray = old / "data" / "stray.lance"
+    stray.write_bytes(bytes(1000))
+    os.utime(stray, ns=(0, stray.stat().st_mtime_ns - 7200 * 10**9))
+    for flags in ((), ("--dry-run",)):
+        found = document("cleanup", old, *flags)["orphans"]
+        assert (found["files"], found["bytes"], found["oldest_seconds"] // 3600) == (1, 1000, 2)
+        assert "1 orphan, 1000 B, the oldest of 2 hours ago" in output("cleanup", old, *flags)
+
+
+def test_a_folder_that_never_became_a_table(
+    document: Document, output: Output, tmp_path: Path
+) -> None:
+    place = tmp_path / "t.lance"
+    lance.fragment.write_fragments(pa.table({"a": [1]}), place)
+    assert "never became a table" in output("cleanup", place)
+    assert document("cleanup", place, "--dry-run")["orphans"]["files"] == 1
+    assert document("cleanup", place, "--delete-unverified")["files_removed"] == 1
+    assert not place.exists()

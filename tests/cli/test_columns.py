@@ -11,7 +11,7 @@ import pytest
 from typer.testing import Result
 
 import lancelake
-from lancelake.cli.type_words import parse_type
+from lancelake.cli.rows import parse_type
 
 Document = Callable[..., Any]
 Run = Callable[..., Result]

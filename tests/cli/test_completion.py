@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.cli.completion import complete_branches, complete_columns, complete_refs
+from lancelake.cli.tables import complete_branches, complete_columns, complete_refs
 
 
 @pytest.fixture

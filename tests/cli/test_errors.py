@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from lancelake.cli.commands import count
+from lancelake.cli import options
 from lancelake.errors import StorageDeniedError, StorageUnavailableError
 from lancelake.storage.local import LocalStore
 from tests.support.table_surgery import edit_manifest, manifest_path
@@ -102,8 +102,8 @@ def _fail(*_: object) -> None:
     raise RuntimeError("the sky is falling")
 
 
-def test_a_bug_is_told_in_short(run: Run, sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(count, "open_at", _fail)
+def test_a_bug_is_reported_in_short(run: Run, sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "open_at", _fail)
     result = run("count", sound)
     assert result.exit_code == 70
     assert "RuntimeError: the sky is falling" in result.stderr
@@ -115,7 +115,7 @@ def test_a_bug_is_told_in_short(run: Run, sound: Path, monkeypatch: pytest.Monke
 def test_debug_anywhere_shows_where_a_bug_is(
     position: int, run: Run, sound: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(count, "open_at", _fail)
+    monkeypatch.setattr(options, "open_at", _fail)
     args: list[str | Path] = ["count", sound]
     args.insert(position, "--debug")
     result = run(*args)
@@ -142,7 +142,7 @@ def test_a_closed_pipe_is_quiet(sound: Path) -> None:
 def test_help_loads_neither_arrow_nor_a_command() -> None:
     code = (
         "import sys\n"
-        "from lancelake.cli.main import app\n"
+        "from lancelake.cli.group import app\n"
         "try:\n    app(['--help'])\n"
         "except SystemExit:\n    pass\n"
         "heavy = {'pyarrow', 'numpy', 'datafusion', 'lance', 'obstore', 'lancelake.table.open'}\n"
@@ -161,7 +161,7 @@ def test_a_look_loads_neither_the_codec_nor_the_sql_engine(sound: Path, command:
     arguments = [name, *[a for a in rest if a.isalpha()], str(sound), *filter(str.isdigit, rest)]
     code = (
         "import sys\n"
-        "from lancelake.cli.main import app\n"
+        "from lancelake.cli.group import app\n"
         f"try:\n    app({arguments!r})\n"
         "except SystemExit:\n    pass\n"
         "sys.exit(','.join({'datafusion', 'lance', 'pandas'} & set(sys.modules)) or 0)"

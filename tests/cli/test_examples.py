@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.cli.group import COMMANDS, EXAMPLES, load_command
+from lancelake.cli import commands
+from lancelake.cli.group import command_names, load_command
 from tests.cli.conftest import Run
 from tests.support.memwal_tables import rows as memwal_rows
 
@@ -49,10 +50,21 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_each_command_has_an_example() -> None:
-    groups = {name: getattr(load_command(name), "commands", {}) for name in COMMANDS}
-    below = {f"{name} {each}" for name, commands in groups.items() for each in commands}
-    assert set(EXAMPLES) == set(COMMANDS) | below
+def _examples() -> dict[str, str]:
+    """Return the arguments of the example of each command."""
+    top = {name: load_command(name) for name in command_names()}
+    below = {
+        f"{name} {each}": subcommand
+        for name, command in top.items()
+        for each, subcommand in getattr(command, "commands", {}).items()
+    }
+    return {
+        path: command.epilog.removeprefix(f"Example: lancelake {path}")
+        for path, command in (top | below).items()
+    }
+
+
+EXAMPLES = _examples()
 
 
 @pytest.mark.parametrize("command", sorted(EXAMPLES.keys() - {SERVER}))
@@ -67,3 +79,28 @@ def test_example_of(
 def test_help_shows_the_example(output: Callable[..., str]) -> None:
     assert "Example: lancelake count photos.lance" in output("count", "--help")
     assert "Example: lancelake tag move photos.lance" in output("tag", "move", "--help")
+
+
+_HELLO = '''"""Greet the rows."""
+
+from lancelake.cli.console import stdout
+from lancelake.cli.options import CommandModule, Version
+
+commands = CommandModule()
+
+
+@commands.add(example="photos.lance")
+def hello(version: Version) -> None:
+    """Greet the rows of a table."""
+    stdout().print(f"Hello, {version.open().count_rows()} rows")
+'''
+
+
+def test_a_module_is_all_that_a_command_needs(
+    made: Path, output: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hello.py").write_text(_HELLO, encoding="utf-8")
+    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+    assert output("hello", made / "photos.lance") == "Hello, 7 rows\n"
+    assert "hello Greet the rows." in " ".join(output("--help").split())
+    assert "Example: lancelake hello photos.lance" in output("hello", "--help")

@@ -36,7 +36,7 @@ def test_parquet_and_arrow_keep_the_rows(table: Path, run: Run, tmp_path: Path) 
     assert pa.ipc.open_file(tmp_path / "t.arrow").read_all().equals(ROWS)
 
 
-def test_csv_tells_null_from_an_empty_string(table: Path, run: Run, tmp_path: Path) -> None:
+def test_csv_distinguishes_null_from_an_empty_string(table: Path, run: Run, tmp_path: Path) -> None:
     assert run("export", table, tmp_path / "t.csv", "-c", "id,s,l").exit_code == 0
     lines = (tmp_path / "t.csv").read_text(encoding="utf-8").splitlines()
     assert lines == [
@@ -78,3 +78,9 @@ def test_a_failed_export_leaves_no_file(table: Path, run: Run, tmp_path: Path) -
 def test_an_unknown_name_is_refused(table: Path, run: Run, tmp_path: Path) -> None:
     assert run("export", table, tmp_path / "x.xls").exit_code == 2
     assert run("export", table, "-", "--format", "parquet").exit_code == 2
+
+
+@pytest.mark.parametrize("target", ["s3://bucket/rows.parquet", "dbfs:/rows.csv"])
+def test_a_uri_is_no_local_file(target: str, sound: Path, run: Run) -> None:
+    result = run("export", sound, target)
+    assert (result.exit_code, "is a URI" in result.stderr) == (2, True)

@@ -29,8 +29,9 @@ INDEX = {
     "unindexed_rows", "unindexed_fragments",
 }  # fmt: skip
 LOG = {
-    "version", "damage", "tags", "written_at", "writer", "operation", "details", "message",
-    "properties", "read_version", "rows", "fragments", "data_files", "data_bytes", "change",
+    "version", "damage", "tags", "written_at", "writer", "operation", "metrics", "user", "engine",
+    "details", "message", "properties", "read_version", "rows", "fragments", "data_files",
+    "data_bytes", "change",
 }  # fmt: skip
 CHANGE = {"rows_added", "rows_removed", "fragments_added", "fragments_removed"}
 MANIFEST = {
@@ -115,7 +116,7 @@ def test_files(document: Document, sound: Path) -> None:
 
 
 @pytest.mark.parametrize(("rows", "is_all"), [(1, False), (0, True)])
-def test_the_first_rows_tell_whether_they_are_all(
+def test_the_first_rows_say_whether_they_are_all(
     document: Document, sound: Path, rows: int, is_all: bool
 ) -> None:
     body = document("head", sound, "-n", rows)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from lancelake.txn.matrix import matrix
+from lancelake.txn.conflict_matrix import matrix
 
 REPO = Path(__file__).parents[2]
 

@@ -36,7 +36,7 @@ def _values(uri: Path) -> dict[int, str]:
     return {row["id"]: row["v"] for row in rows}
 
 
-def test_delete_tells_how_many_rows_matched(document: Document, uri: Path) -> None:
+def test_delete_prints_how_many_rows_matched(document: Document, uri: Path) -> None:
     body = document("delete", uri, "--where", "id > 3")
     assert (body["version"], body["deleted"]) == (2, 2)
     assert sorted(_values(uri)) == [0, 1, 2, 3]

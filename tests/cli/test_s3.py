@@ -13,7 +13,6 @@ from typer.testing import Result
 
 import lancelake.pylance as lance
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 from tests.golden.test_early_20_files import TABLE
 from tests.support.official import Official
 from tests.support.raw_text import binaries, strings, with_text
@@ -115,7 +114,7 @@ def test_text_that_is_not_utf8_is_replaced_by_a_repair(
 ) -> None:
     lance.write_dataset(pa.table({"c": binaries(b"ok", b"\xff")}), tmp_path / "binary.lance")
     local = with_text(tmp_path / "binary.lance", tmp_path / "t.lance")
-    store = open_store(Location.parse(place, s3.storage_options))
+    store = Location.parse(place, s3.storage_options).store
     for path in local.rglob("*"):
         if path.is_file():
             store.put(path.relative_to(local).as_posix(), path.read_bytes())
@@ -130,7 +129,7 @@ def test_a_deeply_nested_record_does_not_block_a_cleanup(
     for mode in ("create", "overwrite"):
         rows = pa.table({"a": [1]})
         lance.write_dataset(rows, place, mode=mode, storage_options=s3.storage_options)
-    store = open_store(Location.parse(place, s3.storage_options))
+    store = Location.parse(place, s3.storage_options).store
     store.put("_cleanup/x.json", b"[" * 200_000)
     body = document("cleanup", place, "--retain", "1", *options)
     assert body["versions_removed"] == [1]

@@ -13,11 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.cli.sources import json_array
-from lancelake.cli.sources.json_array import ArrayLines
 from lancelake.errors import InvalidRequestError
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
+from lancelake.table.ingest import files
+from lancelake.table.ingest.files import ArrayLines
 from tests.cli.conftest import Run
 from tests.support.s3_server import s3_server
 
@@ -62,7 +61,7 @@ def test_rows_of(name: str, run: Run, tmp_path: Path) -> None:
 
 
 def test_objects_of_an_array_may_span_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_array, "_CHUNK", 7)
+    monkeypatch.setattr(files, "_CHUNK", 7)
     items = [{"id": i, "s": "]" * i, "n": [1, {"x": "}"}]} for i in range(50)]
     text = "\ufeff \n" + json.dumps(items, indent=1)
     lines = ArrayLines(io.BytesIO(text.encode())).read().splitlines()
@@ -114,7 +113,7 @@ def test_objects_of_a_store_are_read(run: Run, tmp_path: Path) -> None:
         settings = server.storage_options
         options = [part for k, v in settings.items() for part in ("-s", f"{k}={v}")]
         uri = f"s3://{server.new_bucket()}/in"
-        store = open_store(Location.parse(uri, settings))
+        store = Location.parse(uri, settings).store
         for day in (1, 2):
             data = pa.BufferOutputStream()
             pq.write_table(pa.table({"id": [day]}), data)
@@ -125,3 +124,23 @@ def test_objects_of_a_store_are_read(run: Run, tmp_path: Path) -> None:
         one = tmp_path / "one.lance"
         assert run("write", f"{uri}/day=2/x.parquet", one, *options).exit_code == 0
         assert rows(one) == [{"id": 2, "day": 2}]
+
+
+@pytest.mark.parametrize(
+    ("source", "advice"),
+    [("dbfs:/rows.csv", "/dbfs/rows.csv"), ("s3:/b/rows.csv", "s3://b/rows.csv")],
+)
+def test_a_mistyped_uri_is_no_missing_file(
+    source: str, advice: str, run: Run, tmp_path: Path
+) -> None:
+    result = run("write", source, tmp_path / "t")
+    assert (result.exit_code, advice in result.stderr) == (2, True)
+
+
+def test_a_table_is_not_written_to_a_folder_of_a_mistyped_name(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text("a\n1\n")
+    assert run("write", "rows.csv", "dbfs:/mnt/t.lance").exit_code == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]

@@ -12,7 +12,7 @@ import lancelake
 
 _PROGRAM = """
 import sys
-from lancelake.cli.main import main
+from lancelake.cli.group import main
 try:
     main()
 except SystemExit as end:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from lancelake.cli.tables import Listing, TextColumn, cut, right
+from lancelake.cli.report import Listing, TextColumn, cut, right
 
 
 def _lines(listing: Listing, width: int) -> list[str]:

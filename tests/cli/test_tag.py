@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from typer.testing import Result
 
 from lancelake.storage.location import Location
-from lancelake.table.refs import list_tags
+from lancelake.table.open import list_tags
 
 Document = Callable[..., Any]
 Run = Callable[..., Result]
@@ -19,6 +20,13 @@ def test_list_shows_tags(output: Callable[..., str], sound: Path) -> None:
     lines = output("tag", "list", sound).splitlines()
     assert lines[1].split()[:2] == ["first", "1"]
     assert lines[-1] == "1 tag"
+
+
+def test_list_shows_times_in_utc(output: Callable[..., str], table: Path) -> None:
+    document = table / "_refs/tags/first.json"
+    body = json.loads(document.read_text())
+    document.write_text(json.dumps({**body, "createdAt": "2024-05-06T07:08:09.5+05:30"}))
+    assert "2024-05-06T01:38:09" in output("tag", "list", table)
 
 
 def test_create_names_the_latest_version(document: Document, table: Path) -> None:
@@ -48,7 +56,7 @@ def test_create_of_a_bad_name_exits_with_2(run: Run, sound: Path) -> None:
     assert run("tag", "create", sound, "no/such name").exit_code == 2
 
 
-def test_move_tells_both_versions(output: Callable[..., str], table: Path) -> None:
+def test_move_prints_both_versions(output: Callable[..., str], table: Path) -> None:
     assert "3  was 1" in output("tag", "move", table, "first", "--at", "3")
     assert list_tags(Location.parse(table))["first"].version == 3
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.cli.outline import outline
-from lancelake.cli.schema_text import logical_type_text, tree, type_text
+from lancelake.cli.commands.show import outline
+from lancelake.cli.rows import logical_type_text, tree, type_text
+from lancelake.describe import documents
+from lancelake.describe.documents import document, flag_names, transaction_document
 from lancelake.format import operations as ops
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.operations.update_config import MapUpdate
 from lancelake.format.transaction import Transaction
-from lancelake.table.describe import operations as operation_text
-from lancelake.table.describe.documents import document, flag_names, transaction_document
 from tests.strategies.format_operations import BY_KIND, transactions
 from tests.strategies.format_values import manifests
 
@@ -78,16 +78,16 @@ def test_tree_draws_lines() -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_details_of(operation: ops.Operation, text: str) -> None:
-    assert operation_text.details(operation) == text
+    assert documents.details(operation) == text
 
 
 @pytest.mark.parametrize("kind", BY_KIND, ids=lambda kind: kind.__name__)
 @given(data=st.data())
 def test_can_be_described_and_shown(kind: type[ops.Operation], data: st.DataObject) -> None:
     transaction: Transaction = data.draw(transactions(BY_KIND[kind]))
-    operation_text.details(transaction.operation)
+    documents.details(transaction.operation)
     body = transaction_document(transaction)
-    assert body["operation"]["name"] == operation_text.name(transaction.operation)
+    assert body["operation"]["name"] == documents.name(transaction.operation)
     json.dumps(body, allow_nan=False)
     assert all("\n" not in line.plain for line in outline(body))
 
@@ -102,7 +102,7 @@ def test_unknown_flags_are_shown_by_number() -> None:
 
 
 def test_an_operation_that_is_not_recorded_is_a_question_mark() -> None:
-    assert operation_text.name(None) == "?"
+    assert documents.name(None) == "?"
 
 
 def test_outline_leaves_out_what_is_empty_and_puts_dashes_beside_items() -> None:

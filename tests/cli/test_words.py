@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.cli import words
+from lancelake.cli import phrases
 
 NOW = 1_700_000_000_000_000_000
 SECOND = 1_000_000_000
@@ -25,7 +25,7 @@ SECOND = 1_000_000_000
     ],
 )
 def test_size(count: int, text: str) -> None:
-    assert words.size(count) == text
+    assert phrases.size(count) == text
 
 
 @pytest.mark.parametrize(
@@ -41,30 +41,30 @@ def test_size(count: int, text: str) -> None:
     ],
 )
 def test_age(seconds: int, text: str) -> None:
-    assert words.age(NOW - seconds * SECOND, NOW) == text
+    assert phrases.age(NOW - seconds * SECOND, NOW) == text
 
 
 def test_age_in_short() -> None:
-    assert words.age(NOW - 180 * SECOND, NOW, is_short=True) == "3 min ago"
+    assert phrases.age(NOW - 180 * SECOND, NOW, is_short=True) == "3 min ago"
 
 
 def test_plural() -> None:
-    assert (words.plural(1, "file"), words.plural(1200, "file")) == ("1 file", "1,200 files")
+    assert (phrases.plural(1, "file"), phrases.plural(1200, "file")) == ("1 file", "1,200 files")
 
 
 def test_an_unknown_number_is_a_question_mark() -> None:
-    assert (words.number(None), words.number(1234)) == ("?", "1,234")
+    assert (phrases.number(None), phrases.number(1234)) == ("?", "1,234")
 
 
 @given(st.text())
 def test_printable_text_never_steers_the_terminal(text: str) -> None:
-    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in words.printable(text))
+    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in phrases.printable(text))
 
 
 def test_printable_keeps_ordinary_text() -> None:
-    assert words.printable("Grüße, 世界 🙂") == "Grüße, 世界 🙂"
+    assert phrases.printable("Grüße, 世界 🙂") == "Grüße, 世界 🙂"
 
 
 @given(st.text(), st.integers(1, 50))
 def test_shortened_text_is_short(text: str, most: int) -> None:
-    assert len(words.shortened(text, most)) <= most
+    assert len(phrases.shorten(text, most)) <= most

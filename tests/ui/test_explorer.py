@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+import lancelake
 from tests.support.explorer_tables import HOSTILE
 from tests.ui.conftest import LARGE
 from tests.ui.page import Page
@@ -20,6 +24,13 @@ def _wide(page: Page) -> None:
 def test_the_list_of_tables_shows_their_sizes(page: Page) -> None:
     page.show(None)
     assert "photos.lance" in page.text and "39" in page.text
+
+
+def test_the_time_of_a_version_is_shown_in_full(page: Page, folder: Path) -> None:
+    page.show("photos.lance", "overview")
+    (newest,) = re.findall(r"\d{4}-\d\d-\d\d \S+", page.text)
+    table = lancelake.dataset(folder / "photos.lance")
+    assert lancelake.dataset(table.uri, asof=newest).version == table.version
 
 
 def test_the_token_is_not_left_in_the_address(page: Page, address: str) -> None:

@@ -1,14 +1,25 @@
-"""Consoles for standard output and standard error, and the output format."""
+"""Consoles for standard output and standard error, output formats, and progress on a terminal."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.console import Console
+
+from lancelake.cli import phrases
+
+if TYPE_CHECKING:  # most commands show no progress
+    import pyarrow as pa
+    from rich.progress import Progress as Bar
+
+    from lancelake.core.values.indices import JobProgress, Progress
 
 _PIPE_WIDTH = 120
 
@@ -68,3 +79,59 @@ def _console(*, is_stderr: bool) -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PIPE_WIDTH
     return console
+
+
+@contextmanager
+def progress_bar(*, has_total: bool) -> Iterator[Bar | None]:
+    """Show a bar with a description until the end of the block; None without a terminal."""
+    console = stderr()
+    if not console.is_terminal:
+        yield None
+        return
+    from rich import progress  # noqa: PLC0415  # slow to load, and only a terminal shows it
+
+    share = [progress.TaskProgressColumn()] if has_total else []
+    columns = (progress.BarColumn(), *share, progress.TimeElapsedColumn())
+    text = progress.TextColumn("{task.description}")
+    with progress.Progress(*columns, text, console=console, transient=True) as bar:
+        yield bar
+
+
+@contextmanager
+def job_bar(unit: str) -> Iterator[Progress | None]:
+    """Show the progress of a job on a terminal."""
+    with progress_bar(has_total=True) as bar:
+        if bar is None:
+            yield None
+            return
+        task = bar.add_task("", total=None)
+
+        def step(progress: JobProgress) -> None:
+            done = f"{progress.done} of {phrases.plural(progress.total, unit)}"
+            bar.update(task, total=progress.total, completed=progress.done, description=done)
+
+        yield step
+
+
+@dataclass(slots=True)
+class CountedRows:
+    """Rows that were passed on so far."""
+
+    bar: Bar | None = None
+    rows: int = 0
+
+    def count(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Pass batches on, and count their rows."""
+        task = None if self.bar is None else self.bar.add_task("", total=None)
+        for batch in batches:
+            yield batch
+            self.rows += batch.num_rows
+            if self.bar is not None and task is not None:
+                self.bar.update(task, description=phrases.plural(self.rows, "row"))
+
+
+@contextmanager
+def row_bar() -> Iterator[CountedRows]:
+    """Count rows, shown on a terminal."""
+    with progress_bar(has_total=False) as bar:
+        yield CountedRows(bar)

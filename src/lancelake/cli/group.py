@@ -1,131 +1,38 @@
-"""Lazy command group, global options and error reporting."""
+"""Group of all commands, each loaded when it runs."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import itertools
 import os
 import sys
 import traceback
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
-from lancelake.cli.console import stderr
-from lancelake.cli.words import printable
-from lancelake.errors import InternalError, LanceTableError, TableNotFoundError
-from lancelake.suggest import suggestion
+from lancelake.cli import commands
+from lancelake.cli.console import stderr, stdout
+from lancelake.cli.phrases import plural, printable
+from lancelake.errors import InternalError, LanceTableError, TableNotFoundError, suggestion
+from lancelake.version import __version__
 
-# A command's module is loaded when the command runs: listing commands loads nothing.
-COMMANDS = {
-    "ls": "List the tables below a folder, with rows, size and version.",
-    "info": "Show a summary: size, versions, columns, indices.",
-    "schema": "Show the columns, with ids, types and metadata.",
-    "log": "Show the versions and their operations, newest first.",
-    "show": "Show a stored manifest, transaction or ref.",
-    "profile": "Show nulls, distinct values, bounds and distribution of columns.",
-    "stats": "Show sizes of fragments, deleted rows and growth by version.",
-    "files": "List the fragments and their files.",
-    "diff": "Compare two versions.",
-    "changes": "Show row-level changes between two versions.",
-    "head": "Show the first rows.",
-    "count": "Count the rows.",
-    "take": "Show rows by position.",
-    "search": "Search by text, by vector, or by both.",
-    "sql": "Run a SQL query.",
-    "ui": "Explore tables in the browser.",
-    "check": "Check a table, its tags and branches for damage.",
-    "repair": "Repair damage.",
-    "write": "Write files to a table.",
-    "convert": "Create a table from a folder of Parquet files or from a Delta table.",
-    "export": "Write the rows of a table to a Parquet, CSV, JSON lines or Arrow file.",
-    "delete": "Delete the rows that match a filter.",
-    "update": "Set columns of the rows that match a filter.",
-    "merge": "Merge files into a table by key.",
-    "compact": "Rewrite small fragments into larger ones.",
-    "index": "List, create, refresh, measure and drop indices.",
-    "optimize": "Compact, refresh indices and clean up, if worthwhile.",
-    "cleanup": "Remove old versions, and files that are no longer referenced.",
-    "wal": "Set up, show, merge and clean up the MemWAL, a log of upserts.",
-    "columns": "Add, drop, rename and alter columns.",
-    "config": "Show and change config and metadata.",
-    "tag": "List, create, move and delete tags.",
-    "branch": "List, create and delete branches.",
-    "clone": "Clone a version of a table.",
-    "restore": "Restore an old version as the newest.",
-    "matrix": "Show which operations conflict if they run at the same time.",
-}
-
-EXAMPLES = {
-    "ls": ".",
-    "info": "photos.lance",
-    "schema": "photos.lance --at 1",
-    "log": "photos.lance -n 5",
-    "show": "photos.lance transaction",
-    "profile": "photos.lance -c id",
-    "stats": "photos.lance --versions 10",
-    "files": "photos.lance",
-    "diff": "photos.lance 1 2",
-    "changes": "photos.lance --from 1 -o jsonl",
-    "head": "photos.lance -n 3 -c id",
-    "count": "photos.lance --filter 'id > 3'",
-    "take": "photos.lance 0,2",
-    "search": "photos.lance 'harbour' -k 3",
-    "sql": "photos.lance 'SELECT count(*) FROM dataset'",
-    "ui": "photos.lance",
-    "check": "photos.lance --all-versions",
-    "repair": "photos.lance",
-    "write": "day-1.csv days.lance --mode append",
-    "convert": "sales/ sales.lance",
-    "export": "photos.lance photos.csv -c id",
-    "delete": "photos.lance --where 'id = 3'",
-    "update": "photos.lance --set id=4 --where 'id = 3'",
-    "merge": "days.lance day-1.csv --on station",
-    "compact": "photos.lance",
-    "index": "create photos.lance id --kind BTREE",
-    "optimize": "photos.lance",
-    "cleanup": "photos.lance --dry-run",
-    "columns": "drop photos.lance caption",
-    "config": "list photos.lance",
-    "tag": "create photos.lance release-1",
-    "branch": "create photos.lance experiment",
-    "clone": "photos.lance copy.lance",
-    "restore": "photos.lance --at 1",
-    "wal": "init photos.lance --key id",
-    "matrix": "",
-    "index list": "photos.lance",
-    "index stats": "photos.lance caption_idx",
-    "index create": "photos.lance id --kind BTREE",
-    "index refresh": "photos.lance",
-    "index recall": "photos.lance embedding -k 5 --nprobes 1,2",
-    "index drop": "photos.lance caption_idx",
-    "wal init": "photos.lance --key id",
-    "wal status": "users.lance",
-    "wal merge": "users.lance --flush",
-    "wal gc": "users.lance --dry-run",
-    "wal tail": "users.lance",
-    "columns add": "days.lance 'fahrenheit=temperature * 1.8 + 32'",
-    "columns drop": "photos.lance caption",
-    "columns rename": "photos.lance caption title",
-    "columns alter": "days.lance temperature --type float32",
-    "columns reorder": "photos.lance caption id",
-    "config list": "photos.lance",
-    "config get": "photos.lance owner",
-    "config set": "photos.lance owner=ada retention=30d",
-    "config unset": "photos.lance owner",
-    "tag list": "photos.lance",
-    "tag create": "photos.lance release-1 --at 1",
-    "tag move": "photos.lance launch --at 2",
-    "tag delete": "photos.lance launch",
-    "branch list": "photos.lance",
-    "branch create": "photos.lance experiment",
-    "branch delete": "photos.lance trial",
-}
+# The order on the help page, which other commands follow.
+_ORDER = (
+    *("ls", "info", "schema", "log", "show", "profile", "stats", "files", "diff", "changes"),
+    *("head", "count", "take", "search", "sql", "ui", "check", "repair", "write", "convert"),
+    *("export", "delete", "update", "merge", "compact", "index", "optimize", "cleanup", "wal"),
+    *("columns", "config", "tag", "branch", "clone", "restore", "matrix"),
+    "spark-conf",
+)
 
 _BROKEN_PIPE = 141
+_INTERRUPTED = 130
 _DEBUG = "--debug"
 _CONFINE = "--confine-to"
 _END_OF_OPTIONS = "--"
@@ -136,25 +43,26 @@ class LazyGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # typer's type is private
         """Names of the commands, in the order of the help page."""
-        return list(COMMANDS)
+        return command_names()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  # typer's type is private
         """Return the parts of a command that a help page needs."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in command_names():
             return None
-        return TyperCommand(cmd_name, help=COMMANDS[cmd_name])
+        return TyperCommand(cmd_name, help=summary(cmd_name))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # typer's type is private
         """Load the command to run."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            advice = suggestion(args[0], COMMANDS, "commands") or "`lancelake -h` lists them."
+        names = command_names()
+        if args and args[0] not in names and not args[0].startswith("-"):
+            advice = suggestion(args[0], names, "commands") or "`lancelake -h` lists them."
             ctx.fail(f"No such command {args[0]!r}. {advice}")
-        name, known, rest = super().resolve_command(ctx, args)
-        return name, known and load_command(known.name or ""), rest
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and load_command(command.name or ""), rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer's type is private
         """Accept global options at any position."""
-        return super().parse_args(ctx, _shared_first(args))
+        return super().parse_args(ctx, _move_shared_first(args))
 
     def invoke(self, ctx: Any) -> Any:  # typer's type is private
         """Run a command; an error becomes a message and an exit code."""
@@ -170,7 +78,10 @@ class LazyGroup(TyperGroup):
         except LanceTableError as error:
             _print_error(error, is_debug=is_debug)
             raise typer.Exit(error.exit_code) from error
-        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        except KeyboardInterrupt as error:
+            _print_stopped()
+            raise typer.Exit(_INTERRUPTED) from error
+        except (SystemExit, GeneratorExit):
             raise
         except BaseException as error:  # panics of the codec are not exceptions
             _print_internal_error(error, is_debug=is_debug)
@@ -178,22 +89,46 @@ class LazyGroup(TyperGroup):
         return result
 
 
+def command_names() -> list[str]:
+    """Return the names of the commands, which are those of their modules."""
+    names = {file.stem.replace("_", "-") for file in _files("[a-z]*")}
+    return sorted(names, key=lambda name: (_place(name), name))
+
+
+def summary(name: str) -> str:
+    """Return the first line of the module of a command, which is not loaded."""
+    with _files(_module(name))[0].open(encoding="utf-8") as file:
+        return file.readline().strip().strip('"')
+
+
 def load_command(name: str) -> Any:  # typer's type is private
-    """Load the module of a command."""
-    module = importlib.import_module(f"lancelake.cli.commands.{name}")
-    command = typer.main.get_command(module.app)
+    """Load the module of a command, which runs when its command does."""
+    module = importlib.import_module(f"{commands.__name__}.{_module(name)}")
+    command = typer.main.get_command(module.commands.app)
     command.name = name
-    command.epilog = _example(name)
+    _complete_example(command, name)
     for below, subcommand in getattr(command, "commands", {}).items():
-        subcommand.epilog = _example(f"{name} {below}")
+        _complete_example(subcommand, f"{name} {below}")
     return command
 
 
-def _example(command: str) -> str:
-    return f"Example: lancelake {command} {EXAMPLES[command]}".rstrip()
+def _complete_example(command: Any, path: str) -> None:  # typer's type is private
+    command.epilog = f"Example: lancelake {path} {command.epilog}".rstrip()
 
 
-def _shared_first(args: list[str]) -> list[str]:
+def _module(command: str) -> str:
+    return command.replace("-", "_")
+
+
+def _files(name: str) -> list[Path]:
+    return [file for folder in commands.__path__ for file in Path(folder).glob(f"{name}.py")]
+
+
+def _place(name: str) -> int:
+    return _ORDER.index(name) if name in _ORDER else len(_ORDER)
+
+
+def _move_shared_first(args: list[str]) -> list[str]:
     """Move `--debug` and `--confine-to ROOT` before the command."""
     shared: list[str] = []
     others: list[str] = []
@@ -217,21 +152,32 @@ def _print_error(error: LanceTableError, *, is_debug: bool) -> None:
     console.print(Text.assemble(("Error: ", "bold red"), printable(error.problem)))
     if place := error.place():
         console.print(Text(f"  in {printable(place)}", style="dim"))
-    advice = error.next_step or _place_advice(error)
+    advice = error.next_step or _advice(error)
     if advice:
         console.print(Text(f"  {printable(advice)}"))
 
 
-def _place_advice(error: LanceTableError) -> str | None:
-    """Return what is at the place of a table that does not exist."""
+def _advice(error: LanceTableError) -> str | None:
     if not isinstance(error, TableNotFoundError) or error.table is None:
         return None
-    # Only an error needs these modules.
-    from lancelake.cli.foreign import advice_for  # noqa: PLC0415
-    from lancelake.cli.table_location import named_location  # noqa: PLC0415
+    # Only an error needs this module.
+    from lancelake.cli.tables import advice_for  # noqa: PLC0415
 
-    place = named_location(error.table)
-    return None if place is None else advice_for(place)
+    return advice_for(error.table)
+
+
+def _print_stopped() -> None:
+    """Say what an interrupted command has changed."""
+    # Only an interrupt needs this module.
+    from lancelake.core.values.writes import tally  # noqa: PLC0415
+
+    if tally.in_doubt:
+        what = "a version was being committed: `lancelake log` shows whether it was"
+    elif tally.published:
+        what = f"{plural(tally.published, 'version')} had been committed"
+    else:
+        what = "nothing was committed"
+    stderr().print(Text.assemble(("Stopped: ", "bold red"), what))
 
 
 def _print_internal_error(error: BaseException, *, is_debug: bool) -> None:
@@ -251,3 +197,55 @@ def _close_stdout() -> None:
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
+
+
+app = typer.Typer(
+    name="lancelake",
+    cls=LazyGroup,
+    help="Inspect and change Lance tables: rows, versions, files, tags, branches.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command line; characters that the terminal cannot display become question marks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    app(prog_name="lancelake")
+
+
+def _version(value: bool) -> None:
+    if value:
+        stdout().print(f"lancelake {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[  # noqa: ARG001  # its callback does the work
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[  # noqa: ARG001  # read where errors are printed
+        bool, typer.Option("--debug", help="Show the traceback of an error.")
+    ] = False,
+    confine_to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--confine-to",
+            metavar="ROOT",
+            show_default=False,
+            help="Confine access to the table itself and to paths below ROOT, whatever paths "
+            "the table contains; repeatable. For an untrusted table, use its own URI.",
+        ),
+    ] = None,
+) -> None:
+    # Slow to import.
+    from lancelake.cli import tables  # noqa: PLC0415
+    from lancelake.core.values.writes import declare_engine  # noqa: PLC0415
+
+    declare_engine("command line")
+    tables.confine_to.set(confine_to or None)

@@ -1,41 +1,66 @@
-"""Options that commands share, and their parsing."""
+"""CommandModule of a module, the options that they share, and the parsing of these."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import timedelta
-from typing import Annotated
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from lancelake.cli.completion import complete_branches, complete_columns, complete_refs
 from lancelake.cli.console import OutputFormat, RowFormat
-from lancelake.cli.table_location import location as location  # noqa: PLC0414  # for commands
-from lancelake.format.column_path import comma_parts
-from lancelake.format.durations import parse_duration
+from lancelake.cli.tables import (
+    complete_branches,
+    complete_columns,
+    complete_refs,
+    open_at,
+    open_head,
+    place_of,
+)
+from lancelake.core.table import Table
+from lancelake.core.table_place import TablePlace
+from lancelake.format.schema import comma_parts
+from lancelake.format.words import parse_duration
 
-Uri = Annotated[
-    str, typer.Argument(metavar="URI", show_default=False, help="Path or URI of the table.")
-]
+if TYPE_CHECKING:
+    from lancelake.core.values.writes import CommitChoices
+
+
+def argument(metavar: str, about: str) -> Any:  # as in typer
+    """Declare an argument."""
+    return typer.Argument(metavar=metavar, show_default=False, help=about)
+
+
+def flag(name: str, about: str) -> Any:
+    """Declare an option without a value."""
+    return typer.Option(name, help=about)
+
+
+def option(
+    name: str, metavar: str | None, about: str, *, short: str | None = None, **more: Any
+) -> Any:
+    """Declare an option with a value; the text says what its default is."""
+    names = (name,) if short is None else (name, short)
+    return typer.Option(*names, metavar=metavar, show_default=False, help=about, **more)
+
+
+Uri = Annotated[str, argument("URI", "Path or URI of the table.")]
 At = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--at",
-        metavar="WHEN",
-        show_default=False,
-        autocompletion=complete_refs,
-        help="A version, TAG, BRANCH:VERSION, BRANCH:, or a time such as 2026-01-31T12:00. "
+        "WHEN",
+        "A version, TAG, BRANCH:VERSION, BRANCH:, or a time such as 2026-01-31T12:00. "
         "By default, the latest version.",
+        autocompletion=complete_refs,
     ),
 ]
 StorageOptions = Annotated[
     list[str] | None,
-    typer.Option(
-        "--storage-option",
-        "-s",
-        metavar="KEY=VALUE",
-        show_default=False,
-        help="Option for the object store; repeatable.",
-    ),
+    option("--storage-option", "KEY=VALUE", "Option for the object store; repeatable.", short="-s"),
 ]
 Output = Annotated[
     OutputFormat, typer.Option("--output", "-o", help="Output format: a readable table, or JSON.")
@@ -48,95 +73,173 @@ RowOutput = Annotated[
 ]
 MaxRows = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--rows",
-        "-n",
+        None,
+        "Maximum number of rows; 0 for all. By default, 100 in a table and all in other formats.",
+        short="-n",
         min=0,
-        show_default=False,
-        help="Maximum number of rows; 0 for all. By default, 100 in a table and all in other "
-        "formats.",
     ),
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--columns",
-        "-c",
-        metavar="A,B.C",
-        show_default=False,
+        "A,B.C",
+        "Columns, separated by commas; B.C is field C of struct B.",
+        short="-c",
         autocompletion=complete_columns,
-        help="Columns, separated by commas; B.C is field C of struct B.",
     ),
 ]
 Filter = Annotated[
-    str | None,
-    typer.Option(
-        "--filter",
-        "-f",
-        metavar="SQL",
-        show_default=False,
-        help="Only rows that match this condition.",
-    ),
+    str | None, option("--filter", "SQL", "Only rows that match this condition.", short="-f")
 ]
-NoIndex = Annotated[
-    bool,
-    typer.Option("--no-index", help="Scan the rows instead of using indices."),
-]
+NoIndex = Annotated[bool, flag("--no-index", "Scan the rows instead of using indices.")]
 Metric = Annotated[
     str | None,
-    typer.Option(
-        "--metric",
-        metavar="NAME",
-        show_default=False,
-        help="l2, cosine, dot or hamming. By default, that of the index.",
-    ),
+    option("--metric", "NAME", "l2, cosine, dot or hamming. By default, that of the index."),
 ]
 RefineFactor = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--refine-factor",
-        metavar="N",
+        "N",
+        "Re-rank N * k candidates by the distances of their stored vectors.",
         min=1,
-        show_default=False,
-        help="Re-rank N * k candidates by the distances of their stored vectors.",
     ),
 ]
 Message = Annotated[
-    str | None,
-    typer.Option(
-        "--message",
-        "-m",
-        metavar="TEXT",
-        show_default=False,
-        help="Commit message, shown by `lancelake log`.",
-    ),
+    str | None, option("--message", "TEXT", "Commit message, shown by `lancelake log`.", short="-m")
 ]
 Branch = Annotated[
     str | None,
-    typer.Option(
-        "--branch",
-        metavar="NAME",
-        show_default=False,
-        autocompletion=complete_branches,
-        help="Branch to change. By default, main.",
+    option(
+        "--branch", "NAME", "Branch to change. By default, main.", autocompletion=complete_branches
     ),
 ]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(
-        "--delimiter",
-        metavar="CHAR",
-        show_default=False,
-        help="Delimiter of CSV files. By default, a comma.",
-    ),
-]
-Partitions = Annotated[
-    bool,
-    typer.Option(
-        "--partitions/--no-partitions",
-        help="Whether partition folders such as day=1 become columns.",
-    ),
-]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedTable:
+    """Options that name a table."""
+
+    uri: Uri
+    options: StorageOptions = None
+
+    @property
+    def place(self) -> TablePlace:
+        """The place of the table, which may not exist."""
+        return place_of(self.uri, self.options)
+
+    def locate(self, uri: str) -> TablePlace:
+        """Return another place, with the same storage options."""
+        return place_of(uri, self.options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version(NamedTable):
+    """Options that name a version of a table."""
+
+    at: At = None
+
+    def open(self) -> Table:
+        """Open the version."""
+        return open_at(self.place, self.at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head(NamedTable):
+    """Options that name the newest version of a branch."""
+
+    branch: Branch = None
+
+    def open(self) -> Table:
+        """Open the version."""
+        return open_head(self.place, self.branch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(Head):
+    """Options of a commit to a branch."""
+
+    message: Message = None
+
+    @property
+    def choices(self) -> CommitChoices:
+        """The options of the commit."""
+        # Only a commit needs this module.
+        from lancelake.core.values.writes import CommitChoices  # noqa: PLC0415
+
+        return CommitChoices(message=self.message)
+
+
+# Options that the help page of each command lists last, in this order.
+_LAST = ("at", "branch", "message", "options", "output")
+
+
+class CommandModule:
+    """The commands of a module: one, or several below a name if `about` says what they do.
+
+    The options of a command are the parameters of its function; one whose type is a class above
+    stands for the fields of that class.
+    """
+
+    def __init__(self, about: str | None = None, *, example: str | None = None) -> None:
+        """Take the arguments of the example on the help page of the name."""
+        self.app = typer.Typer(
+            add_completion=False,
+            rich_markup_mode=None,
+            no_args_is_help=about is not None,
+            help=about,
+            epilog=example,
+        )
+
+    def add(
+        self, name: str | None = None, *, example: str
+    ) -> Callable[[Callable[..., None]], Callable[..., None]]:
+        """Add a function as a command, with the arguments of the example on its help page."""
+
+        def add(function: Callable[..., None]) -> Callable[..., None]:
+            self.app.command(name, epilog=example)(_expand(function))
+            return function
+
+        return add
+
+
+def _expand(function: Callable[..., None]) -> Callable[..., None]:
+    """Replace parameters that are dataclasses with their fields."""
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters = []
+    for name, parameter in signature(function).parameters.items():
+        if name in groups:
+            parameters += _fields(groups[name])
+        else:
+            kind = Parameter.KEYWORD_ONLY
+            parameters.append(parameter.replace(annotation=hints[name], kind=kind))
+    parameters.sort(key=lambda each: _LAST.index(each.name) + 1 if each.name in _LAST else 0)
+
+    @functools.wraps(function)
+    def run(**values: Any) -> None:
+        for name, kind in groups.items():
+            values[name] = kind(**{each.name: values.pop(each.name) for each in fields(kind)})
+        function(**values)
+
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # as inspect documents
+    return run
+
+
+def _fields(kind: Any) -> list[Parameter]:
+    hints = get_type_hints(kind, include_extras=True)
+    return [
+        Parameter(
+            each.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if each.default is MISSING else each.default,
+            annotation=hints[each.name],
+        )
+        for each in fields(kind)
+    ]
 
 
 def age(text: str, hint: str) -> timedelta:
@@ -157,10 +260,3 @@ def column_names(text: str | None, option: str = "--columns") -> tuple[str, ...]
             f"{text!r} contains an empty column name", param_hint=f"'{option}'"
         )
     return names
-
-
-def subcommands(about: str) -> typer.Typer:
-    """Return the group of a command with commands of its own."""
-    return typer.Typer(
-        add_completion=False, rich_markup_mode=None, no_args_is_help=True, help=about
-    )

@@ -1,116 +1,186 @@
-"""Draw tables without lines, with numbers right-aligned, within the terminal width."""
+"""Tables, versions and refs as a command names them, with advice and completion of names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable
+from contextvars import ContextVar
+from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.table import Table
-from rich.text import Text
+import typer
 
-_GAP = 2
-_CUT_LEAST = 8
+from lancelake.core.table import Table
+from lancelake.core.table_place import TablePlace
+from lancelake.core.values.metadata import Location
+from lancelake.core.values.versions import AtTag, AtVersion, OnBranch, time_reference
+from lancelake.errors import (
+    InvalidNameError,
+    InvalidRequestError,
+    LanceTableError,
+    RefNotFoundError,
+    suggestion,
+)
 
+confine_to: ContextVar[list[str] | None] = ContextVar("confine_to", default=None)
+"""Roots that tables of this run may access; None is unlimited."""
 
-@dataclass(frozen=True, slots=True)
-class TextColumn:
-    """A column; one with a `least` width may be truncated to it, an optional one omitted."""
+_parsed: ContextVar[tuple[TablePlace, ...]] = ContextVar("parsed", default=())
 
-    name: str
-    is_right: bool = False
-    is_optional: bool = False
-    least: int | None = None
-    style: str = "dim"
-
-
-def right(name: str, *, is_optional: bool = False) -> TextColumn:
-    """Return a column of numbers."""
-    return TextColumn(name, is_right=True, is_optional=is_optional)
-
-
-def cut(name: str) -> TextColumn:
-    """Return a column that is truncated if there is not enough room."""
-    return TextColumn(name, least=_CUT_LEAST)
+_NUMBER = re.compile(r"[0-9]{1,20}")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ].+")
+_LATEST = ("", "latest")
 
 
-@dataclass(slots=True)
-class Listing:
-    """Rows with column headers; a column without header and content is omitted."""
-
-    columns: Sequence[TextColumn]
-    rows: list[tuple[list[Text], str]] = field(default_factory=list)
-
-    def add(self, *cells: Text | str, style: str = "") -> None:
-        """Add a row."""
-        self.rows.append(([Text(c) if isinstance(c, str) else c for c in cells], style))
-
-    def least_width(self) -> int:
-        """Return the minimum width of all columns."""
-        natural = self._natural_widths()
-        return _total(self._least(i, width) for i, width in natural.items())
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the table within the available width, line by line, since it may be long."""
-        widths = self._widths(options.max_width)
-        heads = [Text(column.name, style=column.style) for column in self.columns]
-        for cells, style in [(heads, ""), *self.rows]:
-            line = Text(style=style, no_wrap=True, overflow="ellipsis")
-            for i, width in widths.items():
-                line.append_text(_fitted(cells[i], width, is_right=self.columns[i].is_right))
-                line.append(" " * _GAP)
-            line.rstrip()
-            yield line
-
-    def _widths(self, room: int) -> dict[int, int]:
-        """Omit columns without room; distribute the rest among truncated columns."""
-        natural = self._natural_widths()
-        widths = {i: self._least(i, width) for i, width in natural.items()}
-        for i in reversed(natural):
-            if _total(widths.values()) > room and self.columns[i].is_optional:
-                del widths[i]
-        left = room - _total(widths.values())
-        # Columns that need least are served first, so that none gets more than its share.
-        hungry = sorted(widths, key=lambda i: natural[i] - widths[i])
-        for waiting, i in zip(range(len(hungry), 0, -1), hungry, strict=True):
-            more = max(0, min(left // waiting, natural[i] - widths[i]))
-            widths[i] += more
-            left -= more
-        return widths
-
-    def _natural_widths(self) -> dict[int, int]:
-        """Return the widths without truncation; columns without content are omitted."""
-        widths = [len(column.name) for column in self.columns]
-        for cells, _ in self.rows:
-            widths = [max(w, cell.cell_len) for w, cell in zip(widths, cells, strict=True)]
-        return {i: width for i, width in enumerate(widths) if width}
-
-    def _least(self, position: int, natural: int) -> int:
-        column = self.columns[position]
-        if column.least is None:
-            return natural
-        return min(natural, max(column.least, len(column.name)))
+def place_of(uri: str, options: list[str] | None) -> TablePlace:
+    """Parse the URI and the storage options of a table."""
+    pairs = key_values(options, "KEY=VALUE", "'--storage-option'")
+    place = TablePlace(Location.parse(uri, pairs, confine_to=confine_to.get()))
+    _parsed.set((*_parsed.get(), place))
+    return place
 
 
-def facts(rows: Iterable[tuple[str, Text | str]]) -> Table:
-    """Return a list of dim names with their values."""
-    table = Table.grid(padding=(0, _GAP, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, text in rows:
-        table.add_row(name, text)
-    return table
+def key_values(
+    pairs: Iterable[str] | None, form: str, hint: str | None = None, *, is_sql: bool = False
+) -> dict[str, str]:
+    """Parse pairs such as KEY=VALUE, the values of the option `hint`.
+
+    Of SQL, spaces around both parts are left out, and the same name is refused.
+    """
+    values: dict[str, str] = {}
+    for pair in pairs or ():
+        name, separator, value = pair.partition("=")
+        if is_sql:
+            name, value = name.strip(), value.strip()
+        if not name or not separator or (is_sql and not value):
+            raise typer.BadParameter(f"{pair!r} is not of the form {form}", param_hint=hint)
+        if is_sql and name in values:
+            raise typer.BadParameter(f"{name!r} is specified twice", param_hint=hint)
+        values[name] = value
+    return values
 
 
-def _fitted(cell: Text, width: int, *, is_right: bool) -> Text:
-    lack = width - cell.cell_len
-    if lack < 0:
-        cut_cell = cell.copy()
-        cut_cell.truncate(width, overflow="ellipsis")
-        return cut_cell
-    blank = Text(" " * lack)
-    return blank.append_text(cell) if is_right else cell + blank
+def open_at(place: TablePlace, when: str | None) -> Table:
+    """Open the requested version; by default the latest."""
+    if when is None or when in _LATEST:
+        return place.open()
+    if _NUMBER.fullmatch(when):
+        return place.open(AtVersion(int(when)))
+    if _TIME.fullmatch(when):
+        return place.open(time_reference(when))
+    branch, colon, rest = when.partition(":")
+    main = place.main()
+    if colon:
+        return _on_branch(main, branch, rest)
+    return _by_name(place, main, when)
 
 
-def _total(widths: Iterable[int]) -> int:
-    return sum(width + _GAP for width in widths) - _GAP
+def open_head(place: TablePlace, branch: str | None) -> Table:
+    """Open the newest version of a branch, or of the location without a branch."""
+    return open_at(place, None if branch is None else f"{branch}:")
+
+
+def _on_branch(main: TablePlace, branch: str, rest: str) -> Table:
+    if rest in _LATEST:
+        return main.open(OnBranch(branch))
+    if _NUMBER.fullmatch(rest):
+        return main.open(OnBranch(branch, int(rest)))
+    if not (_TIME.fullmatch(rest) or _DATE.fullmatch(rest)):
+        problem = f"{rest!r} is not a version or a time"
+        raise InvalidRequestError(problem, action="Write BRANCH:VERSION or BRANCH:TIME.")
+    if branch != "main":
+        main.load_branch(branch)
+    return main.branch(branch).open(time_reference(rest), main=main.location)
+
+
+def _by_name(place: TablePlace, main: TablePlace, name: str) -> Table:
+    """Try a tag, then a date, then a branch."""
+    try:
+        main.load_tag(name)
+    except (RefNotFoundError, InvalidNameError):
+        if _DATE.fullmatch(name):
+            return place.open(time_reference(name))
+    else:
+        return main.open(AtTag(name))
+    try:
+        return main.open(OnBranch(name))
+    except (RefNotFoundError, InvalidNameError) as error:
+        raise RefNotFoundError(
+            f"tag or branch {name!r} does not exist",
+            table=main.location.uri,
+            action=suggestion(name, (*main.tags(), *main.branches()), "tags and branches"),
+        ) from error
+
+
+_ICEBERG = "metadata"
+_MOST_NAMED = 3
+# A folder of a partitioned table, such as `day=1`.
+_PARTITION = re.compile(r"[^/=]+=[^/]*/?")
+
+
+def advice_for(uri: str) -> str | None:
+    """Return what is at the place of a table that does not exist, and which command takes it."""
+    # Only an error needs these modules.
+    from lancelake.core.values.writes import DELTA_LOG, SUFFIXES  # noqa: PLC0415
+
+    place = next((place for place in _parsed.get() if place.location.uri == uri), None)
+    if place is None:
+        return None
+    if uri.lower().endswith(tuple(SUFFIXES)):
+        return f"It is a file; `lancelake write {uri} TABLE` creates a table from it."
+    try:
+        store = place.location.store
+        folders, names = store.list_dirs(""), store.list_names("")
+    except LanceTableError:
+        return None
+    if DELTA_LOG in folders:
+        return f"It is a Delta table; `lancelake convert {uri} TABLE` copies it."
+    if _ICEBERG in folders and "data" in folders:
+        return "It may be an Iceberg table, which is not supported."
+    has_files = any(name.lower().endswith(tuple(SUFFIXES)) for name in names)
+    if has_files or any(_PARTITION.fullmatch(folder) for folder in folders):
+        return f"It has data files; `lancelake convert {uri} TABLE` creates a table from them."
+    tables = place.find_tables(_MOST_NAMED).tables if folders else ()
+    if tables:
+        below = [table.uri.removeprefix(uri).lstrip("/") for table in tables]
+        return f"Tables below it: {', '.join(below)}; `lancelake ls {uri}` lists them."
+    return None
+
+
+def complete_columns(ctx: Any, incomplete: str) -> list[str]:  # typer's type is private
+    """Return the names of columns that continue the last one of a list."""
+    done, comma, start = incomplete.rpartition(",")
+    return [f"{done}{comma}{name}" for name in _columns(ctx) if name.startswith(start)]
+
+
+def complete_refs(ctx: Any, incomplete: str) -> list[str]:  # typer's type is private
+    """Return the tags, and the branches with a colon, that begin like this."""
+    tags, branches = _refs(ctx)
+    names = [*tags, *(f"{name}:" for name in branches)]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_branches(ctx: Any, incomplete: str) -> list[str]:  # typer's type is private
+    """Return the branches that begin like this."""
+    return [name for name in _refs(ctx)[1] if name.startswith(incomplete)]
+
+
+def _columns(ctx: Any) -> list[str]:
+    try:
+        return list(open_at(_place(ctx), ctx.params.get("at")).snapshot.manifest.schema.names)
+    except LanceTableError:
+        return []
+
+
+def _refs(ctx: Any) -> tuple[list[str], list[str]]:
+    try:
+        place = _place(ctx)
+        return sorted(place.tags()), sorted(place.branches())
+    except LanceTableError:
+        return [], []
+
+
+def _place(ctx: Any) -> TablePlace:
+    # An option without its value ends the parsing before arguments get their names.
+    uri = ctx.params.get("uri") or next((arg for arg in ctx.args if not arg.startswith("-")), "")
+    return place_of(uri, ctx.params.get("options"))

@@ -5,26 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Annotated
 
-import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from lancelake.cli import words
+from lancelake.cli import phrases
 from lancelake.cli.console import OutputFormat, stderr
 from lancelake.cli.report import report, version_body, version_rows
-from lancelake.cli.sources.stream import Sources
-from lancelake.clock import SystemClock
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.write_task import WriteCounts
-from lancelake.format.operations import Append, Overwrite
+from lancelake.core.table import Table
+from lancelake.core.table_place import TablePlace
+from lancelake.core.values.writes import SchemaMode, WriteCounts, WriteOptions
+from lancelake.format.operations import Append, Overwrite, Update
 from lancelake.storage.location import Location
-from lancelake.table.write import SchemaMode, WriteOptions, write, write_onto
-
-StableRowIds = Annotated[
-    bool, typer.Option("--stable-row-ids", help="Use stable row ids in a new table.")
-]
+from lancelake.table.ingest.files import Sources
 
 
 def write_sources(
@@ -35,7 +29,7 @@ def write_sources(
     output: OutputFormat,
 ) -> None:
     """Write source files to a table, which need not exist, and report the new version."""
-    clock = SystemClock()
+    clock = place.session.clock
     began = clock.monotonic_s()
     made = _written(base, place, reading, options)
     _report(output, made, round((clock.monotonic_s() - began) * 1000))
@@ -47,8 +41,8 @@ def _written(
     reader = reading.reader(is_merging=options.schema_mode is SchemaMode.MERGE)
     with _watched(reading, options) as watched:
         if base is None:
-            return write(reader, place, watched)
-        return write_onto(base, reader, watched)
+            return TablePlace(place).write(reader, watched)
+        return Table(base).write(reader, watched)
 
 
 @contextmanager
@@ -79,18 +73,20 @@ def _report(output: OutputFormat, made: Snapshot, milliseconds: int) -> None:
         "bytes": counts.size_bytes,
         "milliseconds": milliseconds,
     }
-    took = Text(words.duration(milliseconds))
+    took = Text(phrases.duration(milliseconds))
     report(output, body, [*version_rows(made), ("written", _amount(counts)), ("took", took)])
 
 
 def _counts(made: Snapshot) -> WriteCounts:
-    """Count the rows and files that the version added."""
-    operation = None if made.transaction is None else made.transaction.operation
+    """Count the rows and files that this run added: none if an earlier one made the version."""
+    if made.commit is None or made.transaction is None:
+        return WriteCounts()
+    operation = made.transaction.operation
     if isinstance(operation, Append | Overwrite):
         return WriteCounts.of(operation.fragments)
-    return WriteCounts()
+    return WriteCounts.of(operation.new_fragments if isinstance(operation, Update) else ())
 
 
 def _amount(counts: WriteCounts) -> str:
-    rows, files = words.plural(counts.rows, "row"), words.plural(counts.files, "file")
-    return f"{rows}  {files}, {words.size(counts.size_bytes)}"
+    rows, files = phrases.plural(counts.rows, "row"), phrases.plural(counts.files, "file")
+    return f"{rows}  {files}, {phrases.size(counts.size_bytes)}"

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp, Message
 
 import lancelake
 from lancelake.storage.location import Location
-from lancelake.ui.app import application
-from lancelake.ui.guard import Access
-from lancelake.ui.open_tables import OpenTables, table_id
+from lancelake.ui.calls import OpenTables, table_id
+from lancelake.ui.queries import Queries
+from lancelake.ui.server import Access, application
 from tests.support.explorer_tables import build_hostile, build_photos
 
 PORT = 8000
@@ -23,6 +25,8 @@ BASE = f"http://127.0.0.1:{PORT}"
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
 
 Ask = Callable[..., Any]
+PATIENCE_S = 120.0
+"""For answers that do not come."""
 
 
 @pytest.fixture(scope="session")
@@ -49,9 +53,11 @@ def photos_id(folder: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def client(tables: OpenTables) -> TestClient:
-    """Return a client without a token."""
-    return TestClient(application(tables, Access.at(PORT, TOKEN)), base_url=BASE)
+def client(tables: OpenTables, folder: Path) -> Iterator[TestClient]:
+    """Yield a client without a token."""
+    given = folder / "given"
+    with Queries([Location.parse(given, confine_to=[given])]) as queries:
+        yield TestClient(application(tables, Access.at(PORT, TOKEN), queries), base_url=BASE)
 
 
 @pytest.fixture(scope="session")
@@ -76,3 +82,27 @@ def send(client: TestClient) -> Ask:
         return answer.json()
 
     return sent
+
+
+def status_of_post(
+    application: ASGIApp, path: str, receive: Callable[[], Awaitable[Message]]
+) -> int:
+    """Return the status of the answer to a request with the token, whose body is received."""
+    headers = {"host": f"127.0.0.1:{PORT}", "content-type": "application/json", **AUTHORIZED}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "query_string": b"",
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+    }
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def ask() -> None:
+        await asyncio.wait_for(application(scope, receive, send), PATIENCE_S)
+
+    asyncio.run(ask())
+    return int(sent[0]["status"])

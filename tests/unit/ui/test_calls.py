@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from starlette.types import Message
 
-from lancelake.ui.calls import as_json
-from tests.unit.ui.conftest import AUTHORIZED, Ask
+from lancelake.ui import calls
+from lancelake.ui.calls import Call, json_response
+from tests.unit.ui.conftest import AUTHORIZED, Ask, status_of_post
 
 
 @pytest.mark.parametrize("version", ["-1", "x", "1e3", "९", "9" * 30])
@@ -34,6 +37,18 @@ def test_a_body_that_is_not_an_object_is_refused(
     assert answer.status_code == 400
 
 
+def test_a_body_that_does_not_arrive_is_refused(
+    client: TestClient, photos_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "_BODY_SECONDS", 0.1)
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        return {}
+
+    assert status_of_post(client.app, f"/api/tables/{photos_id}/sql", receive) == 400
+
+
 def test_a_form_is_refused(client: TestClient, photos_id: str) -> None:
     answer = client.post(
         f"/api/tables/{photos_id}/sql", data={"query": "select 1"}, headers=AUTHORIZED
@@ -57,10 +72,10 @@ def test_an_unexpected_failure_is_an_error_document(
     def fail(*_: Any) -> None:
         raise RuntimeError("first line\nsecond line")
 
-    monkeypatch.setattr("lancelake.ui.views.commit_document", fail)
+    monkeypatch.setattr(Call, "open", fail)
     found = ask(f"tables/{photos_id}/commit", 500)
     assert found["problem"] == "RuntimeError: first line"
 
 
 def test_texts_that_cannot_be_encoded_are_replaced() -> None:
-    assert as_json({"a": "\ud800"}).body == b'{"a":"?"}'
+    assert json_response({"a": "\ud800"}).body == b'{"a":"?"}'

@@ -10,10 +10,10 @@ import pytest
 from starlette.testclient import TestClient
 
 import lancelake
+from lancelake.describe.rows import PageRequest, row_page
 from lancelake.errors import LanceTableError, NotFoundError
 from lancelake.storage.location import Location
-from lancelake.table.describe.row_page import PageRequest, row_page
-from lancelake.ui.open_tables import OpenTables, table_id
+from lancelake.ui.calls import OpenTables, table_id
 from tests.unit.ui.conftest import AUTHORIZED, Ask
 
 
@@ -22,7 +22,7 @@ def _given(*roots: Path) -> OpenTables:
 
 
 def _names(tables: OpenTables) -> list[str]:
-    return [Path(place.uri).name for place in tables.listed().tables.values()]
+    return [Path(place.uri).name for place in tables.search().tables.values()]
 
 
 def test_the_tables_below_a_folder_are_listed(folder: Path) -> None:
@@ -34,7 +34,7 @@ def test_a_table_is_given_by_its_own_location(folder: Path) -> None:
 
 
 def test_a_folder_without_tables_is_a_problem(tmp_path: Path) -> None:
-    found = _given(tmp_path).listed()
+    found = _given(tmp_path).search()
     assert "no tables were found" in found.problems[0]
 
 
@@ -64,7 +64,7 @@ def test_files_outside_of_the_given_locations_are_refused(folder: Path, tmp_path
     source = lancelake.dataset(folder / "secret.lance")
     source.shallow_clone(tmp_path / "clone.lance", source.version)
     tables = _given(tmp_path)
-    (key,) = tables.listed().tables
+    (key,) = tables.search().tables
     with pytest.raises(LanceTableError, match="outside"):
         row_page(tables.snapshot(key, None, None), PageRequest())
 
@@ -73,7 +73,7 @@ def test_a_replaced_table_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     lancelake.write_dataset(pa.table({"a": [1]}), path)
     tables = _given(tmp_path)
-    (key,) = tables.listed().tables
+    (key,) = tables.search().tables
     assert tables.snapshot(key, None, None).manifest.schema.names == ("a",)
     shutil.rmtree(path)
     lancelake.write_dataset(pa.table({"other": ["x"]}), path)
@@ -84,7 +84,7 @@ def test_a_removed_table_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
     lancelake.write_dataset(pa.table({"a": [1]}), path)
     tables = _given(tmp_path)
-    (key,) = tables.listed().tables
+    (key,) = tables.search().tables
     shutil.rmtree(path)
     with pytest.raises(NotFoundError):
         tables.snapshot(key, None, None)

@@ -7,8 +7,7 @@ from pathlib import Path
 from lancelake.memwal.writer import RegionWriter
 from lancelake.storage.location import Location
 from lancelake.ui import views
-from lancelake.ui.calls import Call
-from lancelake.ui.open_tables import OpenTables, table_id
+from lancelake.ui.calls import Call, OpenTables, table_id
 from tests.support.explorer_tables import HOSTILE
 from tests.support.memwal_tables import INLINE, NEW_REGION, new_table, rows
 from tests.unit.ui.conftest import Ask
@@ -59,7 +58,7 @@ def test_a_version_that_does_not_exist_is_not_found_in_the_graph(ask: Ask, photo
 
 def test_a_commit_has_its_differences(ask: Ask, photos_id: str) -> None:
     found = ask(f"tables/{photos_id}/commit", version=3)
-    assert (found["operation"], found["change"]["rows_added"]) == ("Append", 10)
+    assert (found["operation"], found["change"]["rows_added"]) == ("WRITE", 10)
     assert found["diff"]["totals"]["fragments"] == 1
 
 

@@ -1,43 +1,46 @@
-"""`lancelake changes`: row-level changes between two versions."""
+"""Show row-level changes between two versions."""
 
 from __future__ import annotations
 
-import itertools
 import re
-from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa
-import typer
 
-from lancelake.cli.at import open_at
 from lancelake.cli.console import RowFormat
 from lancelake.cli.options import (
     Columns,
+    CommandModule,
     Filter,
     MaxRows,
+    NamedTable,
     RowOutput,
-    StorageOptions,
-    Uri,
     column_names,
-    location,
+    flag,
+    option,
 )
-from lancelake.cli.row_view import print_stream
-from lancelake.commit.snapshot import Snapshot
-from lancelake.table.change_feed.execute import execute
-from lancelake.table.change_feed.planner import plan_changes
-from lancelake.table.change_feed.request import (
+from lancelake.cli.rows import print_stream
+from lancelake.cli.tables import open_at
+from lancelake.core.values.versions import (
     CHANGE_TYPE,
     COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
     FEED_NAMES,
+    ROW_ID,
+    AtTag,
+    AtVersion,
     ChangeKind,
     ChangeRequest,
     parse_kinds,
+    run,
+    time_reference,
 )
-from lancelake.table.change_feed.versions import Point
-from lancelake.table.open import AtTag, AtVersion, time_reference
+from lancelake.errors import InvalidRequestError
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from lancelake.core.values.versions import Point
+
+commands = CommandModule()
 
 _NUMBER = re.compile(r"[0-9]{1,20}")
 _STYLES = {
@@ -46,85 +49,73 @@ _STYLES = {
     ChangeKind.UPDATE_AFTER.value: "yellow",
     ChangeKind.DELETE.value: "red",
 }
+# The columns of the feed that are shown first, by the names that they get.
+_FIRST = {COMMIT_VERSION: "version", CHANGE_TYPE: "change", ROW_ID: "row id"}
 
 From = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--from",
-        metavar="WHEN",
-        show_default=False,
-        help="Changes after this version, TAG or time; 0 for all. By default, those of the "
+        "WHEN",
+        "Changes after this version, TAG or time; 0 for all. By default, those of the "
         "last version.",
     ),
 ]
 To = Annotated[
     str | None,
-    typer.Option(
-        "--to",
-        metavar="WHEN",
-        show_default=False,
-        help="Changes up to and including this version. By default, the latest.",
-    ),
+    option("--to", "WHEN", "Changes up to and including this version. By default, the latest."),
 ]
 Kinds = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--kinds",
-        "-k",
-        metavar="KIND,...",
-        show_default=False,
-        help="Only these kinds: insert, update, update_preimage, update_postimage, delete.",
+        "KIND,...",
+        "Only these kinds: insert, update, update_preimage, update_postimage, delete.",
+        short="-k",
     ),
 ]
 
 
-@app.command()
+@commands.add(example="photos.lance --from 1 -o jsonl")
 def changes(
-    uri: Uri,
+    at: NamedTable,
     begin: From = None,
     end: To = None,
     kinds: Kinds = None,
-    net: Annotated[
-        bool, typer.Option("--net", help="Net changes: at most one change per row.")
-    ] = False,
+    net: Annotated[bool, flag("--net", "Net changes: at most one change per row.")] = False,
     rows: MaxRows = None,
     columns: Columns = None,
     filter: Filter = None,
-    options: StorageOptions = None,
     output: RowOutput = RowFormat.TABLE,
 ) -> None:
     """Show row-level changes between two versions.
 
     The table must have stable row ids. An updated row is shown twice: before and after the update.
     """
-    last = open_at(location(uri, options), end)
+    last = open_at(at.place, end)
     request = ChangeRequest(
         columns=column_names(columns),
         filter=filter,
         kinds=parse_kinds(None if kinds is None else [k.strip() for k in kinds.split(",")]),
         is_net=net,
     )
-    plan = plan_changes(last, _point(last, begin), None, request)
-    found = itertools.chain.from_iterable(map(execute, plan.tasks))
-    print_stream(found, plan.schema, last, output, rows, _for_people)
+    first = AtVersion(last.snapshot.version - 1) if begin is None else _point(begin)
+    reader = run(last.history.changes(first, None, request))
+    print_stream(reader, reader.schema, last.snapshot, output, rows, _for_people)
 
 
-def _point(last: Snapshot, text: str | None) -> Point:
-    if text is None:
-        return AtVersion(last.version - 1)
+def _point(text: str) -> Point:
     if _NUMBER.fullmatch(text):
         return AtVersion(int(text))
     try:
-        return time_reference(datetime.fromisoformat(text))
-    except ValueError:
+        return time_reference(text)
+    except InvalidRequestError:
         return AtTag(text)
 
 
-def _for_people(found: pa.Table) -> tuple[pa.Table, list[str]]:
+def _for_people(rows: pa.Table) -> tuple[pa.Table, list[str]]:
     """Put the kind of change first, in short form, and choose the style of each row."""
-    styles = [_STYLES[kind] for kind in found[CHANGE_TYPE].to_pylist()]
-    named = dict(zip(FEED_NAMES, ("row id", "change", "version", "time"), strict=True))
-    tops = ["_commit_version", CHANGE_TYPE, "_rowid"]
-    shown = [name for name in found.column_names if name not in FEED_NAMES]
-    table = found.drop_columns([COMMIT_TIMESTAMP]).select([*tops, *shown])
-    return table.rename_columns([named[name] for name in tops] + shown), styles
+    styles = [_STYLES[kind] for kind in rows[CHANGE_TYPE].to_pylist()]
+    others = [name for name in rows.column_names if name not in FEED_NAMES]
+    table = rows.drop_columns([COMMIT_TIMESTAMP]).select([*_FIRST, *others])
+    return table.rename_columns([*_FIRST.values(), *others]), styles

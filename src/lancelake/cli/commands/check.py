@@ -1,56 +1,57 @@
-"""`lancelake check`: check the consistency of a table."""
+"""Check a table, its tags and branches for damage."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from lancelake.cli import words
+from lancelake.cli import phrases
 from lancelake.cli.console import OutputFormat, print_json, stderr, stdout
-from lancelake.cli.options import Output, StorageOptions, Uri, location
+from lancelake.cli.options import CommandModule, NamedTable, Output, flag
+from lancelake.core.values.descriptions import document
+from lancelake.core.values.reports import Severity
 from lancelake.errors import CorruptTableError
-from lancelake.memwal.check import check_table
-from lancelake.table.check import Finding, Progress, Severity
-from lancelake.table.describe.documents import document
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from lancelake.core.values.reports import CheckProgress, Finding
+
+commands = CommandModule()
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "blue"}
 _NAMES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
-@app.command(name="check")
+@commands.add(example="photos.lance --all-versions")
 def check_command(
-    uri: Uri,
-    data: Annotated[bool, typer.Option("--data", help="Also read every value.")] = False,
+    at: NamedTable,
+    data: Annotated[bool, flag("--data", "Also read every value.")] = False,
     all_versions: Annotated[
-        bool,
-        typer.Option("--all-versions", help="Check every version, and find orphan files."),
+        bool, flag("--all-versions", "Check every version, and find orphan files.")
     ] = False,
-    options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Check a table, its tags and branches for damage, and for other problems.
 
     The exit code is 6 if there is damage.
     """
-    place = location(uri, options)
     watch = _Watch()
-    findings = check_table(
-        place, data=data, versions="all" if all_versions else "latest", on_progress=watch.step
+    place = at.place
+    findings = place.check(
+        data=data, versions="all" if all_versions else "latest", on_progress=watch.step
     )
     counts: Counter[Severity] = Counter()
     if output is OutputFormat.JSON:
-        found = list(findings)
-        counts.update(finding.severity for finding in found)
+        all_findings = list(findings)
+        counts.update(finding.severity for finding in all_findings)
         totals = {severity.value: counts[severity] for severity in Severity}
         summary = {**totals, "versions_checked": watch.versions, "values_checked": data}
-        print_json({"uri": place.uri, "findings": document(found), "summary": summary})
+        body = {"uri": place.location.uri, "findings": document(all_findings), "summary": summary}
+        print_json(body)
     else:
         console = stdout()
         for finding in watch.over(findings):
@@ -68,7 +69,7 @@ class _Watch:
         self._status = stderr().status("")
         self.versions = 0
 
-    def step(self, progress: Progress) -> None:
+    def step(self, progress: CheckProgress) -> None:
         """Record a step."""
         self.versions = progress.total
         self._status.update(f"{progress.step}  {progress.done} of {progress.total}")
@@ -94,24 +95,24 @@ def _print(console: Console, finding: Finding) -> None:
     head.append(f"  {finding.code}", style="bold")
     where = "" if finding.version is None else f"version {finding.version}"
     if finding.branch is not None:
-        where += f" of branch {words.printable(finding.branch)}"
+        where += f" of branch {phrases.printable(finding.branch)}"
     if where:
         head.append(f"  {where.strip()}", style="dim")
     console.print(head)
     if finding.path is not None:
-        console.print(Text(f"  {words.printable(finding.path)}", style="cyan"))
-    console.print(Text(f"  {words.printable(finding.message)}"))
+        console.print(Text(f"  {phrases.printable(finding.path)}", style="cyan"))
+    console.print(Text(f"  {phrases.printable(finding.message)}"))
     if finding.hint is not None:
-        console.print(Text(f"  {words.printable(finding.hint)}", style="dim"))
+        console.print(Text(f"  {phrases.printable(finding.hint)}", style="dim"))
     console.print()
 
 
 def _summary(counts: Counter[Severity], versions: int, *, data: bool) -> Text:
-    looked = f"{words.plural(versions, 'version')} checked"
-    looked += "" if data else f"; {words.VALUES_UNREAD}"
+    looked = f"{phrases.plural(versions, 'version')} checked"
+    looked += "" if data else f"; {phrases.VALUES_UNREAD}"
     if not counts:
         return Text.assemble(("no problems found", "bold green"), (f"  {looked}", "dim"))
-    parts = [words.plural(counts[s], _NAMES[s]) for s in Severity if counts[s]]
+    parts = [phrases.plural(counts[s], _NAMES[s]) for s in Severity if counts[s]]
     style = "bold green"
     for severity in (Severity.WARNING, Severity.ERROR):
         style = _STYLES[severity] if counts[severity] else style

@@ -1,122 +1,95 @@
-"""`lancelake compact`: rewrite rows into fewer and larger files."""
+"""Rewrite small fragments into larger ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.text import Text
 
-from lancelake.cli import words
-from lancelake.cli.at import open_head
-from lancelake.cli.console import OutputFormat, stderr
-from lancelake.cli.options import (
-    Branch,
-    Message,
-    Output,
-    StorageOptions,
-    Uri,
-    column_names,
-    location,
-)
-from lancelake.cli.report import report, version_body, version_rows
-from lancelake.clock import SystemClock
-from lancelake.commit.snapshot import Snapshot
-from lancelake.engine.port import JobProgress
-from lancelake.engine.port import Progress as JobStep
-from lancelake.scan.request import Ordering
-from lancelake.table.compact.clustering import table_settings
-from lancelake.table.compact.plan import RewritePlan, plan
-from lancelake.table.compact.run import Compacted, CompactionRun, compact
-from lancelake.table.publish import CommitChoices
+from lancelake.cli import phrases
+from lancelake.cli.console import OutputFormat, job_bar
+from lancelake.cli.options import Change, CommandModule, Output, column_names, flag, option
+from lancelake.cli.report import report_version
+from lancelake.core.values.reads import Ordering
+from lancelake.core.values.reports import CompactionRun
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from lancelake.core.values.metadata import Snapshot
+    from lancelake.core.values.reports import Compacted, RewritePlan
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be rewritten.")]
+commands = CommandModule()
+
+DryRun = Annotated[bool, flag("--dry-run", "Only show what would be rewritten.")]
 TargetRows = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--target-rows",
+        None,
+        "Fragments with fewer rows are merged. By default from the table's config, or 1,048,576.",
         min=1,
-        show_default=False,
-        help="Fragments with fewer rows are merged. By default from the table's config, or "
-        "1,048,576.",
     ),
 ]
 TargetBytes = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--target-bytes",
+        None,
+        "Fragments of this many bytes are not merged, even if they have few rows.",
         min=1,
-        show_default=False,
-        help="Fragments of this many bytes are not merged, even if they have few rows.",
     ),
 ]
 Deleted = Annotated[
     float | None,
-    typer.Option(
+    option(
         "--deleted-share",
+        None,
+        "Fragments with a larger fraction of deleted rows are rewritten. By default 0.1.",
         min=0.0,
         max=1.0,
-        show_default=False,
-        help="Fragments with a larger fraction of deleted rows are rewritten. By default 0.1.",
     ),
 ]
 SortBy = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--sort-by",
-        metavar="A,-B",
-        show_default=False,
-        help="Sort all rows by these columns; every fragment is rewritten. -A for descending "
-        "order.",
+        "A,-B",
+        "Sort all rows by these columns; every fragment is rewritten. -A for descending order.",
     ),
 ]
 ZOrderBy = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--z-order-by",
-        metavar="A,B",
-        show_default=False,
-        help="Cluster rows along a Z-order curve through these columns; every fragment is "
-        "rewritten.",
+        "A,B",
+        "Cluster rows along a Z-order curve through these columns; every fragment is rewritten.",
     ),
 ]
 Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads",
-        min=1,
-        show_default=False,
-        help="Number of parallel tasks. By default, all cores.",
-    ),
+    int | None, option("--threads", None, "Number of parallel tasks. By default, all cores.", min=1)
 ]
 GroupsPerCommit = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--groups-per-commit",
+        None,
+        "Commit after this many groups, so that finished work is kept if a later group fails.",
         min=1,
-        show_default=False,
-        help="Commit after this many groups, so that finished work is kept if a later group fails.",
     ),
 ]
 Deferred = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--defer-index-remap",
-        help="Record the moved row addresses instead of rewriting indices. Official Lance 4 "
+        "Record the moved row addresses instead of rewriting indices. Official Lance 4 "
         "misreads this record.",
     ),
 ]
 
 
-@app.command("compact")
+@commands.add(example="photos.lance")
 def compact_command(
-    uri: Uri,
+    change: Change,
     dry_run: DryRun = False,
     target_rows: TargetRows = None,
     target_bytes: TargetBytes = None,
@@ -126,9 +99,6 @@ def compact_command(
     threads: Threads = None,
     groups_per_commit: GroupsPerCommit = None,
     defer_index_remap: Deferred = False,
-    branch: Branch = None,
-    message: Message = None,
-    options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Rewrite small fragments into larger ones, and remove deleted rows.
@@ -136,11 +106,10 @@ def compact_command(
     Fragments that are large enough are not rewritten. Others may write at the same time: fragments
     they change in the meantime are compacted again.
     """
-    clock = SystemClock()
+    clock = change.place.location.session.clock
     began = clock.monotonic_s()
-    base = open_head(location(uri, options), branch)
-    chosen = table_settings(
-        base,
+    table = change.open()
+    settings = table.maintenance.compaction_settings(
         target_rows_per_fragment=target_rows,
         target_bytes_per_fragment=target_bytes,
         materialize_deletions_threshold=deleted_share,
@@ -150,15 +119,13 @@ def compact_command(
         defer_index_remap=defer_index_remap or None,
     )
     if dry_run:
-        _report_plan(output, base, plan(base, chosen))
+        _report_plan(output, table.snapshot, table.maintenance.plan_compaction(settings))
         return
-    with _watched() as step:
+    with job_bar("group") as step:
         run = CompactionRun(
-            choices=CommitChoices(message=message),
-            progress=step,
-            groups_per_commit=groups_per_commit,
+            choices=change.choices, progress=step, groups_per_commit=groups_per_commit
         )
-        done = compact(base, chosen, run)
+        done = table.maintenance.compact(settings, run)
     _report(output, done, round((clock.monotonic_s() - began) * 1000))
 
 
@@ -166,55 +133,30 @@ def _ordering(key: str) -> Ordering:
     return Ordering(column=key.removeprefix("-"), ascending=not key.startswith("-"))
 
 
-@contextmanager
-def _watched() -> Iterator[JobStep | None]:
-    """Show the progress on a terminal."""
-    console = stderr()
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("")
-
-        def step(progress: JobProgress) -> None:
-            bar.update(task, completed=progress.done, total=progress.total)
-
-        yield step
-
-
 def _report_plan(output: OutputFormat, base: Snapshot, planned: RewritePlan) -> None:
     fragments = [fragment for group in planned.groups for fragment in group.fragments]
     size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
     body = {
-        **version_body(base),
         "groups": [[fragment.id for fragment in group.fragments] for group in planned.groups],
         "fragments": len(fragments),
         "bytes": size,
     }
-    read = f"{words.plural(len(fragments), 'fragment')}, {words.size(size)}"
-    groups = words.plural(len(planned.groups), "group")
-    rows = [*version_rows(base), ("to rewrite", Text(f"{read}, in {groups}"))]
-    report(output, body, rows)
+    read = f"{phrases.plural(len(fragments), 'fragment')}, {phrases.size(size)}"
+    groups = phrases.plural(len(planned.groups), "group")
+    report_version(output, base, body, [("to rewrite", f"{read}, in {groups}")])
 
 
 def _report(output: OutputFormat, done: Compacted, milliseconds: int) -> None:
     metrics = done.metrics
-    body = {
-        **version_body(done.snapshot),
-        **asdict(metrics),
-        "groups_left": done.groups_left,
-        "milliseconds": milliseconds,
-    }
-    before = words.plural(metrics.fragments_removed, "fragment")
-    after = words.plural(metrics.fragments_added, "fragment")
+    counts = {"groups_left": done.groups_left, "milliseconds": milliseconds}
+    before = phrases.plural(metrics.fragments_removed, "fragment")
+    after = phrases.plural(metrics.fragments_added, "fragment")
     rows = [
-        *version_rows(done.snapshot),
-        ("before", Text(f"{before}, {words.size(metrics.bytes_removed)}")),
-        ("after", Text(f"{after}, {words.size(metrics.bytes_added)}")),
-        ("took", Text(words.duration(milliseconds))),
+        ("before", Text(f"{before}, {phrases.size(metrics.bytes_removed)}")),
+        ("after", Text(f"{after}, {phrases.size(metrics.bytes_added)}")),
+        ("took", Text(phrases.duration(milliseconds))),
     ]
     if done.groups_left:
-        left = words.plural(done.groups_left, "group")
+        left = phrases.plural(done.groups_left, "group")
         rows.append(("left", Text(f"{left} that other writers kept changing", style="yellow")))
-    report(output, body, rows)
+    report_version(output, done.snapshot, {**asdict(metrics), **counts}, rows)

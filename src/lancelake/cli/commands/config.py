@@ -1,192 +1,94 @@
-"""`lancelake config`: config of a table, and metadata of table, schema and fields."""
+"""Show and change config and metadata."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from lancelake.cli import words
-from lancelake.cli.at import open_at, open_head
+from lancelake.cli import phrases
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.options import (
-    At,
-    Branch,
-    Message,
-    Output,
-    StorageOptions,
-    Uri,
-    location,
-    subcommands,
-)
-from lancelake.cli.report import report, version_body, version_rows
-from lancelake.cli.tables import facts
-from lancelake.commit.snapshot import Snapshot
+from lancelake.cli.options import Change, CommandModule, Output, Version, argument, flag, option
+from lancelake.cli.report import facts, report_version, version_body
+from lancelake.cli.tables import key_values
 from lancelake.errors import NotFoundError
-from lancelake.table import config as settings
-from lancelake.table.publish import CommitChoices
 
-app = subcommands("Show and change config and metadata.")
+if TYPE_CHECKING:
+    from lancelake.core.table import Table
+    from lancelake.core.values.metadata import Snapshot
 
-Key = Annotated[str, typer.Argument(metavar="KEY", show_default=False, help="Name of the setting.")]
-Keys = Annotated[
-    list[str], typer.Argument(metavar="KEY", show_default=False, help="Names of the settings.")
-]
-Pairs = Annotated[
-    list[str],
-    typer.Argument(metavar="KEY=VALUE", show_default=False, help="Settings and their values."),
-]
-OfTable = Annotated[
-    bool, typer.Option("--metadata", help="Use the table's metadata instead of its config.")
-]
+commands = CommandModule("Show and change config and metadata.", example="list photos.lance")
+
+Key = Annotated[str, argument("KEY", "Name of the setting.")]
+Keys = Annotated[list[str], argument("KEY", "Names of the settings.")]
+Pairs = Annotated[list[str], argument("KEY=VALUE", "Settings and their values.")]
+OfTable = Annotated[bool, flag("--metadata", "Use the table's metadata instead of its config.")]
 OfSchema = Annotated[
-    bool, typer.Option("--schema-metadata", help="Use the schema's metadata instead of the config.")
+    bool, flag("--schema-metadata", "Use the schema's metadata instead of the config.")
 ]
 OfField = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--field",
-        metavar="PATH",
-        show_default=False,
-        help="Use the metadata of a field instead of the config; B.C is field C of struct B.",
+        "PATH",
+        "Use the metadata of a field instead of the config; B.C is field C of struct B.",
     ),
 ]
 
 
-@app.command("list")
-def list_command(
-    uri: Uri,
-    metadata: OfTable = False,
-    schema_metadata: OfSchema = False,
-    field: OfField = None,
-    at: At = None,
-    options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
-    """Show all settings."""
-    which = _SelectedMap.of(metadata, schema_metadata, field)
-    snapshot = open_at(location(uri, options), at)
-    found = which.values(snapshot)
-    if output is OutputFormat.JSON:
-        print_json({**version_body(snapshot), **which.body(), "values": found})
-        return
-    console = stdout()
-    console.print(facts((words.printable(k), words.printable(v)) for k, v in found.items()))
-    console.print(Text(words.plural(len(found), "setting"), style="dim"))
-
-
-@app.command("get")
-def get_command(
-    uri: Uri,
-    key: Key,
-    metadata: OfTable = False,
-    schema_metadata: OfSchema = False,
-    field: OfField = None,
-    at: At = None,
-    options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
-    """Show one setting."""
-    which = _SelectedMap.of(metadata, schema_metadata, field)
-    snapshot = open_at(location(uri, options), at)
-    value = which.values(snapshot).get(key)
-    if value is None:
-        raise which.missing(snapshot, [key])
-    if output is OutputFormat.JSON:
-        print_json({**version_body(snapshot), **which.body(), "key": key, "value": value})
-        return
-    stdout().print(Text(words.printable(value)), soft_wrap=True)
-
-
-@app.command("set")
-def set_command(
-    uri: Uri,
-    pairs: Pairs,
-    metadata: OfTable = False,
-    schema_metadata: OfSchema = False,
-    field: OfField = None,
-    branch: Branch = None,
-    message: Message = None,
-    options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
-    """Change settings, all in one version."""
-    which = _SelectedMap.of(metadata, schema_metadata, field)
-    updates = _pairs(pairs)
-    base = open_head(location(uri, options), branch)
-    _report(output, which, which.change(base, updates, CommitChoices(message=message)))
-
-
-@app.command("unset")
-def unset_command(
-    uri: Uri,
-    keys: Keys,
-    metadata: OfTable = False,
-    schema_metadata: OfSchema = False,
-    field: OfField = None,
-    branch: Branch = None,
-    message: Message = None,
-    options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
-    """Remove settings, all in one version."""
-    which = _SelectedMap.of(metadata, schema_metadata, field)
-    base = open_head(location(uri, options), branch)
-    missing = [key for key in keys if key not in which.values(base)]
-    if missing:
-        raise which.missing(base, missing)
-    updates = dict.fromkeys(keys)
-    _report(output, which, which.change(base, updates, CommitChoices(message=message)))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _SelectedMap:
-    """The selected map of a table."""
+class SelectedMap:
+    """The map that a command shows or changes."""
 
-    kind: str
-    field: str | None = None
+    metadata: OfTable = False
+    schema_metadata: OfSchema = False
+    field: OfField = None
 
-    @staticmethod
-    def of(is_metadata: bool, is_schema_metadata: bool, field: str | None) -> _SelectedMap:
-        """Parse the options, of which at most one may be set."""
-        if is_metadata + is_schema_metadata + (field is not None) > 1:
+    def __post_init__(self) -> None:
+        """Refuse several maps."""
+        if self.metadata + self.schema_metadata + (self.field is not None) > 1:
             raise typer.BadParameter("--metadata, --schema-metadata and --field cannot be combined")
-        if field is not None:
-            return _SelectedMap(kind="field_metadata", field=field)
-        if is_schema_metadata:
-            return _SelectedMap(kind="schema_metadata")
-        return _SelectedMap(kind="metadata" if is_metadata else "config")
 
-    def body(self) -> dict[str, str | None]:
-        """Return the selection for JSON output."""
-        return {"kind": self.kind, "field": self.field}
+    @property
+    def kind(self) -> str:
+        """Name of the map."""
+        if self.field is not None:
+            return "field_metadata"
+        if self.schema_metadata:
+            return "schema_metadata"
+        return "metadata" if self.metadata else "config"
+
+    def body(self, snapshot: Snapshot) -> dict[str, object]:
+        """Return the version and the selection for JSON output."""
+        return {**version_body(snapshot), "kind": self.kind, "field": self.field}
 
     def values(self, snapshot: Snapshot) -> dict[str, str]:
         """Return the map, sorted by key."""
         manifest = snapshot.manifest
-        found: Mapping[str, str | bytes]
-        if self.field is not None:
-            found = manifest.schema.resolve(self.field)[-1].metadata
-        elif self.kind == "schema_metadata":
-            found = manifest.schema.metadata
-        else:
-            found = manifest.config if self.kind == "config" else manifest.table_metadata
-        return {key: _text(found[key]) for key in sorted(found)}
+        values: Mapping[str, str | bytes]
+        match self.kind:
+            case "field_metadata":
+                values = manifest.schema.resolve(self.field or "")[-1].metadata
+            case "schema_metadata":
+                values = manifest.schema.metadata
+            case "metadata":
+                values = manifest.table_metadata
+            case _:
+                values = manifest.config
+        return {key: _text(values[key]) for key in sorted(values)}
 
-    def change(
-        self, base: Snapshot, updates: Mapping[str, str | None], choices: CommitChoices
-    ) -> Snapshot:
+    def change(self, table: Table, change: Change, updates: Mapping[str, str | None]) -> Snapshot:
         """Commit a change of the map."""
         if self.field is not None:
-            return settings.update_field_metadata(base, {self.field: updates}, choices=choices)
-        if self.kind == "schema_metadata":
-            return settings.update_schema_metadata(base, updates, choices=choices)
-        if self.kind == "metadata":
-            return settings.update_table_metadata(base, updates, choices=choices)
-        return settings.update_config(base, updates, choices=choices)
+            by_field = {self.field: updates}
+            return table.update_field_metadata(by_field, choices=change.choices)
+        if self.schema_metadata:
+            return table.update_schema_metadata(updates, choices=change.choices)
+        update = table.update_metadata if self.metadata else table.update_config
+        return update(updates, choices=change.choices)
 
     def missing(self, snapshot: Snapshot, keys: list[str]) -> NotFoundError:
         """Return the error for missing keys."""
@@ -199,21 +101,57 @@ class _SelectedMap:
         )
 
 
-def _pairs(pairs: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for pair in pairs:
-        key, separator, value = pair.partition("=")
-        if not key or not separator:
-            raise typer.BadParameter(
-                f"{pair!r} is not of the form KEY=VALUE", param_hint="'KEY=VALUE'"
-            )
-        found[key] = value
-    return found
+@commands.add("list", example="photos.lance")
+def list_command(version: Version, which: SelectedMap, output: Output = OutputFormat.TABLE) -> None:
+    """Show all settings."""
+    snapshot = version.open().snapshot
+    values = which.values(snapshot)
+    if output is OutputFormat.JSON:
+        print_json({**which.body(snapshot), "values": values})
+        return
+    console = stdout()
+    console.print(facts((phrases.printable(k), phrases.printable(v)) for k, v in values.items()))
+    console.print(Text(phrases.plural(len(values), "setting"), style="dim"))
 
 
-def _report(output: OutputFormat, which: _SelectedMap, made: Snapshot) -> None:
-    body = {**version_body(made), **which.body(), "values": which.values(made)}
-    report(output, body, version_rows(made))
+@commands.add("get", example="photos.lance owner")
+def get_command(
+    version: Version, key: Key, which: SelectedMap, output: Output = OutputFormat.TABLE
+) -> None:
+    """Show one setting."""
+    snapshot = version.open().snapshot
+    value = which.values(snapshot).get(key)
+    if value is None:
+        raise which.missing(snapshot, [key])
+    if output is OutputFormat.JSON:
+        print_json({**which.body(snapshot), "key": key, "value": value})
+        return
+    stdout().print(Text(phrases.printable(value)), soft_wrap=True)
+
+
+@commands.add("set", example="photos.lance owner=ada retention=30d")
+def set_command(
+    change: Change, pairs: Pairs, which: SelectedMap, output: Output = OutputFormat.TABLE
+) -> None:
+    """Change settings, all in one version."""
+    updates = key_values(pairs, "KEY=VALUE", "'KEY=VALUE'")
+    _report(output, which, which.change(change.open(), change, updates))
+
+
+@commands.add("unset", example="photos.lance owner")
+def unset_command(
+    change: Change, keys: Keys, which: SelectedMap, output: Output = OutputFormat.TABLE
+) -> None:
+    """Remove settings, all in one version."""
+    table = change.open()
+    missing = [key for key in keys if key not in which.values(table.snapshot)]
+    if missing:
+        raise which.missing(table.snapshot, missing)
+    _report(output, which, which.change(table, change, dict.fromkeys(keys)))
+
+
+def _report(output: OutputFormat, which: SelectedMap, snapshot: Snapshot) -> None:
+    report_version(output, snapshot, {**which.body(snapshot), "values": which.values(snapshot)})
 
 
 def _text(value: str | bytes) -> str:

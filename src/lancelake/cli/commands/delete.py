@@ -1,4 +1,4 @@
-"""`lancelake delete`: delete rows."""
+"""Delete the rows that match a filter."""
 
 from __future__ import annotations
 
@@ -6,42 +6,28 @@ from typing import Annotated
 
 import typer
 
-from lancelake.cli import words
-from lancelake.cli.at import open_head
-from lancelake.cli.console import OutputFormat
-from lancelake.cli.job_bar import job_bar
-from lancelake.cli.options import Branch, Message, Output, StorageOptions, Uri, location
-from lancelake.cli.report import report, version_body, version_rows
-from lancelake.table.publish import CommitChoices
-from lancelake.table.rows.delete import delete
+from lancelake.cli import phrases
+from lancelake.cli.console import OutputFormat, job_bar
+from lancelake.cli.options import Change, CommandModule, Output, flag, option
+from lancelake.cli.report import report_version
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+commands = CommandModule()
 
 Where = Annotated[
-    str | None,
-    typer.Option(
-        "--where", "-w", metavar="SQL", show_default=False, help="Condition of the rows to delete."
-    ),
+    str | None, option("--where", "SQL", "Condition of the rows to delete.", short="-w")
 ]
-All = Annotated[bool, typer.Option("--all", help="Delete every row.")]
+All = Annotated[bool, flag("--all", "Delete every row.")]
 
 
-@app.command("delete")
+@commands.add(example="photos.lance --where 'id = 3'")
 def delete_command(
-    uri: Uri,
-    where: Where = None,
-    every: All = False,
-    branch: Branch = None,
-    message: Message = None,
-    options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
+    change: Change, where: Where = None, every: All = False, output: Output = OutputFormat.TABLE
 ) -> None:
     """Delete the rows that match a filter; older versions keep them."""
     if (where is None) is not every:
         raise typer.BadParameter("select rows with --where, or use --all for every row")
-    base = open_head(location(uri, options), branch)
+    table = change.open()
     with job_bar("part") as progress:
-        done = delete(base, where, choices=CommitChoices(message=message), progress=progress)
-    body = {**version_body(done.snapshot), "deleted": done.rows}
-    shown = ("deleted", words.plural(done.rows, "row"))
-    report(output, body, [*version_rows(done.snapshot), shown])
+        done = table.delete(where, choices=change.choices, progress=progress)
+    rows = phrases.plural(done.rows, "row")
+    report_version(output, done.snapshot, {"deleted": done.rows}, [("deleted", rows)])

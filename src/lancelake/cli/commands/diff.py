@@ -1,88 +1,78 @@
-"""`lancelake diff`: compare two versions."""
+"""Compare two versions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
-from lancelake.cli import words
-from lancelake.cli.at import open_at
+from lancelake.cli import phrases
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.options import Output, StorageOptions, Uri, location
+from lancelake.cli.options import CommandModule, NamedTable, Output, argument
 from lancelake.cli.report import target_text, version_body
-from lancelake.cli.schema_text import logical_type_text
-from lancelake.commit.snapshot import Snapshot
-from lancelake.table.describe.documents import document, flag_names
-from lancelake.table.diff import (
-    ColumnFacts,
-    Diff,
-    FragmentFacts,
-    IndexFacts,
-    Pair,
-    RefsBetween,
-    diff,
-)
+from lancelake.cli.rows import logical_type_text
+from lancelake.cli.tables import open_at
+from lancelake.core.values.descriptions import document, flag_names
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from lancelake.core.values.metadata import Snapshot
+    from lancelake.core.values.versions import (
+        ColumnFacts,
+        Diff,
+        FragmentFacts,
+        IndexFacts,
+        Pair,
+        RefsBetween,
+    )
+
+commands = CommandModule()
 
 T = TypeVar("T")
 _VALUE_MOST = 60
 
-First = Annotated[
-    str,
-    typer.Argument(metavar="BEFORE", show_default=False, help="A version, as for --at."),
-]
-Second = Annotated[
-    str,
-    typer.Argument(metavar="AFTER", show_default=False, help="The version to compare it with."),
-]
+First = Annotated[str, argument("BEFORE", "A version, as for --at.")]
+Second = Annotated[str, argument("AFTER", "The version to compare it with.")]
 
 
-@app.command("diff")
+@commands.add(example="photos.lance 1 2")
 def diff_command(
-    uri: Uri,
-    before: First,
-    after: Second = "latest",
-    options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
+    at: NamedTable, before: First, after: Second = "latest", output: Output = OutputFormat.TABLE
 ) -> None:
     """Compare two versions: columns, settings, fragments, rows and indices.
 
     Each version is followed by its tags and by the branches forked from it. AFTER defaults to the
     latest version.
     """
-    place = location(uri, options)
-    old, new = open_at(place, before), open_at(place, after)
-    found = diff(old, new)
+    table = open_at(at.place, before)
+    old, new = table.snapshot, open_at(at.place, after).snapshot
+    diff = table.history.diff_to(new)
     if output is OutputFormat.JSON:
         ends = {"before": version_body(old), "after": version_body(new)}
-        print_json({**ends, "is_empty": found.is_empty, **document(found)})
+        print_json({**ends, "is_empty": diff.is_empty, **document(diff)})
         return
-    _print(stdout(), old, new, found)
+    _print(stdout(), old, new, diff)
 
 
-def _print(console: Console, old: Snapshot, new: Snapshot, found: Diff) -> None:
-    refs = found.refs.before, found.refs.after
+def _print(console: Console, old: Snapshot, new: Snapshot, diff: Diff) -> None:
+    refs = diff.refs.before, diff.refs.after
     ends = " → ".join(_end(*end) for end in zip((old, new), refs, strict=True))
-    console.print(Text.assemble(("version  ", "dim"), (words.printable(ends), "bold")))
-    if found.is_empty:
+    console.print(Text.assemble(("version  ", "dim"), (phrases.printable(ends), "bold")))
+    if diff.is_empty:
         console.print(Text("no differences", style="dim"))
         return
-    rows = " → ".join(words.number(n) for n in (found.rows.before, found.rows.after))
+    rows = " → ".join(phrases.number(n) for n in (diff.rows.before, diff.rows.after))
     console.print(Text.assemble(("rows     ", "dim"), rows))
-    _section(console, "columns", [_renamed(pair) for pair in found.columns], _column)
-    _section(console, "config", found.config, _value)
-    _section(console, "table metadata", found.table_metadata, _value)
-    _section(console, "schema metadata", found.schema_metadata, _value)
-    _section(console, "features", [_flags(pair) for pair in found.features], _value)
-    _section(console, "base paths", found.base_paths, _value)
-    _section(console, "fragments", found.fragments, _fragment)
-    _section(console, "indices", found.indices, _index)
+    _section(console, "columns", [_with_both_names(pair) for pair in diff.columns], _column)
+    _section(console, "config", diff.config, _value)
+    _section(console, "table metadata", diff.table_metadata, _value)
+    _section(console, "schema metadata", diff.schema_metadata, _value)
+    _section(console, "features", [_flags(pair) for pair in diff.features], _value)
+    _section(console, "base paths", diff.base_paths, _value)
+    _section(console, "fragments", diff.fragments, _fragment)
+    _section(console, "indices", diff.indices, _index)
 
 
 def _end(snapshot: Snapshot, refs: RefsBetween | None) -> str:
@@ -105,7 +95,7 @@ def _section(
 
 
 def _line(pair: Pair[T], text: Callable[[T], str]) -> Text:
-    name = words.printable(pair.name)
+    name = phrases.printable(pair.name)
     if pair.before is None and pair.after is not None:
         return Text(f"+ {name}  {text(pair.after)}", style="green")
     if pair.after is None and pair.before is not None:
@@ -115,16 +105,16 @@ def _line(pair: Pair[T], text: Callable[[T], str]) -> Text:
 
 
 def _value(value: str) -> str:
-    return words.shortened(words.printable(value), _VALUE_MOST)
+    return phrases.shorten(phrases.printable(value), _VALUE_MOST)
 
 
 def _column(column: ColumnFacts) -> str:
     parts = [logical_type_text(column.type), *([] if column.nullable else ["not null"])]
     parts += [f"{k}={_value(v)}" for k, v in sorted(column.metadata.items())]
-    return ", ".join(map(words.printable, parts))
+    return ", ".join(map(phrases.printable, parts))
 
 
-def _renamed(pair: Pair[ColumnFacts]) -> Pair[ColumnFacts]:
+def _with_both_names(pair: Pair[ColumnFacts]) -> Pair[ColumnFacts]:
     """Show both names of a renamed column."""
     if pair.before is None or pair.after is None or pair.before.path == pair.after.path:
         return pair
@@ -143,10 +133,10 @@ def _flags(pair: Pair[str]) -> Pair[str]:
 
 def _fragment(fragment: FragmentFacts) -> str:
     deleted = f", {fragment.deleted_rows:,} deleted" if fragment.deleted_rows else ""
-    files = words.plural(len(fragment.files), "file")
-    return f"{words.number(fragment.rows)} rows{deleted}, {files}"
+    files = phrases.plural(len(fragment.files), "file")
+    return f"{phrases.number(fragment.rows)} rows{deleted}, {files}"
 
 
 def _index(index: IndexFacts) -> str:
-    columns = words.printable(", ".join(index.columns))
-    return f"{columns or 'no column'}, {words.plural(len(index.segments), 'segment')}"
+    columns = phrases.printable(", ".join(index.columns))
+    return f"{columns or 'no column'}, {phrases.plural(len(index.segments), 'segment')}"

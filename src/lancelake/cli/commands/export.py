@@ -1,4 +1,4 @@
-"""`lancelake export`: write the rows of a table to a file."""
+"""Write the rows of a table to a Parquet, CSV, JSON lines or Arrow file."""
 
 from __future__ import annotations
 
@@ -9,20 +9,25 @@ from pathlib import Path
 from typing import Annotated, TextIO, assert_never
 
 import pyarrow as pa
-import typer
 
-from lancelake.cli import words
-from lancelake.cli.at import open_at
-from lancelake.cli.console import stderr
-from lancelake.cli.job_bar import row_bar
-from lancelake.cli.options import At, Columns, Filter, StorageOptions, Uri, column_names, location
-from lancelake.cli.row_text import write_csv, write_json_lines
+from lancelake.cli import phrases
+from lancelake.cli.console import row_bar, stderr
+from lancelake.cli.options import (
+    Columns,
+    CommandModule,
+    Filter,
+    Version,
+    argument,
+    column_names,
+    flag,
+    option,
+)
+from lancelake.cli.report import json_documents, json_rows, write_csv, write_json_lines
+from lancelake.core.values.metadata import is_uri
+from lancelake.core.values.reads import ScanRequest
 from lancelake.errors import AlreadyExistsError, InvalidRequestError
-from lancelake.scan.planner import plan
-from lancelake.scan.request import ScanRequest
-from lancelake.scan.stream import run
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+commands = CommandModule()
 
 _STDOUT = "-"
 
@@ -46,57 +51,48 @@ _SUFFIXES = {
     ".feather": ExportFormat.ARROW,
 }
 
-Target = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE", show_default=False, help="File to create; - for standard output."
-    ),
-]
+Target = Annotated[str, argument("FILE", "File to create; - for standard output.")]
 Format = Annotated[
     ExportFormat | None,
-    typer.Option(
-        "--format",
-        show_default=False,
-        help="Format of the file, if it cannot be inferred from its name.",
-    ),
+    option("--format", None, "Format of the file, if it cannot be inferred from its name."),
 ]
 
 
-@app.command()
+@commands.add(example="photos.lance photos.csv -c id")
 def export(
-    uri: Uri,
+    version: Version,
     target: Target,
     format: Format = None,
     columns: Columns = None,
     filter: Filter = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file.")] = False,
-    at: At = None,
-    options: StorageOptions = None,
+    overwrite: Annotated[bool, flag("--overwrite", "Replace the file.")] = False,
 ) -> None:
     """Write the rows of a table to a Parquet, CSV, JSON lines or Arrow file.
 
     In CSV and JSON lines, bytes are base64 and times ISO 8601; nested values in CSV are JSON.
     """
+    if is_uri(target):
+        problem = f"{target!r} is a URI, and rows are exported to local files only"
+        raise InvalidRequestError(problem, action="Name a local file, and copy it.")
     kind = _format(target) if format is None else format
-    snapshot = open_at(location(uri, options), at)
     request = ScanRequest(columns=column_names(columns), filter=filter)
-    with run(plan(snapshot, request)) as rows:
+    with version.open().scan(request).run() as rows:
         if target == _STDOUT:
             _write(rows, rows.schema, kind, sys.stdout)
             return
-        written = _to_file(rows, kind, Path(target), is_overwriting=overwrite)
-    stderr().print(f"{words.plural(written, 'row')} written to {words.printable(target)}")
+        count = _write_file(rows, kind, Path(target), is_overwriting=overwrite)
+    stderr().print(f"{phrases.plural(count, 'row')} written to {phrases.printable(target)}")
 
 
 def _format(target: str) -> ExportFormat:
-    found = _SUFFIXES.get(Path(target).suffix.lower())
-    if found is None:
+    kind = _SUFFIXES.get(Path(target).suffix.lower())
+    if kind is None:
         problem = f"the format of {target!r} cannot be inferred from its name"
         raise InvalidRequestError(problem, action="Set it with --format.")
-    return found
+    return kind
 
 
-def _to_file(
+def _write_file(
     rows: pa.RecordBatchReader, kind: ExportFormat, target: Path, *, is_overwriting: bool
 ) -> int:
     """Write to a file beside the target, and rename it when it is complete."""
@@ -108,9 +104,9 @@ def _to_file(
         with row_bar() as bar:
             if kind in (ExportFormat.CSV, ExportFormat.JSONL):
                 with partial.open("w", encoding="utf-8", newline="") as file:
-                    _write(bar.counted(rows), rows.schema, kind, file)
+                    _write(bar.count(rows), rows.schema, kind, file)
             else:
-                _write_binary(bar.counted(rows), rows.schema, kind, partial)
+                _write_binary(bar.count(rows), rows.schema, kind, partial)
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
@@ -122,9 +118,9 @@ def _write(
 ) -> None:
     match kind:
         case ExportFormat.CSV:
-            write_csv(rows, schema, file)
+            write_csv(schema.names, json_rows(rows), file)
         case ExportFormat.JSONL:
-            write_json_lines(rows, file)
+            write_json_lines(json_documents(rows, schema), file)
         case ExportFormat.ARROW:
             with pa.ipc.new_stream(sys.stdout.buffer, schema) as writer:
                 for batch in rows:

@@ -1,4 +1,4 @@
-"""`lancelake head`: show the first rows of a table."""
+"""Show the first rows."""
 
 from __future__ import annotations
 
@@ -6,42 +6,35 @@ from typing import Annotated
 
 import typer
 
-from lancelake.cli.at import open_at
 from lancelake.cli.console import RowFormat
 from lancelake.cli.options import (
-    At,
     Columns,
+    CommandModule,
     Filter,
     NoIndex,
     RowOutput,
-    StorageOptions,
-    Uri,
+    Version,
     column_names,
-    location,
 )
-from lancelake.cli.row_view import print_stream
-from lancelake.scan.planner import plan
-from lancelake.scan.request import ScanRequest
-from lancelake.scan.stream import run
+from lancelake.cli.rows import print_stream
+from lancelake.core.values.reads import ScanRequest
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+commands = CommandModule()
 
 
-@app.command()
+@commands.add(example="photos.lance -n 3 -c id")
 def head(
-    uri: Uri,
+    version: Version,
     rows: Annotated[
         int, typer.Option("--rows", "-n", min=0, help="Number of rows; 0 for all.")
     ] = 10,
     columns: Columns = None,
     filter: Filter = None,
     no_index: NoIndex = False,
-    at: At = None,
-    options: StorageOptions = None,
     output: RowOutput = RowFormat.TABLE,
 ) -> None:
     """Show the first rows."""
-    snapshot = open_at(location(uri, options), at)
+    table = version.open()
     request = ScanRequest(
         columns=column_names(columns),
         filter=filter,
@@ -49,5 +42,5 @@ def head(
         limit=rows + 1 if rows else None,
         use_scalar_index=not no_index,
     )
-    with run(plan(snapshot, request)) as found:
-        print_stream(found, found.schema, snapshot, output, rows)
+    with table.scan(request).run() as reader:
+        print_stream(reader, reader.schema, table.snapshot, output, rows)

@@ -1,4 +1,4 @@
-"""`lancelake index`: indices of a table."""
+"""List, create, refresh, measure and drop indices."""
 
 from __future__ import annotations
 
@@ -6,69 +6,63 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
-from lancelake.cli import words
-from lancelake.cli.at import open_at, open_head
-from lancelake.cli.console import OutputFormat, RowFormat, stdout
-from lancelake.cli.job_bar import job_bar
+from lancelake.cli import phrases
+from lancelake.cli.console import OutputFormat, RowFormat, job_bar, print_json
 from lancelake.cli.options import (
-    At,
-    Branch,
-    Message,
+    Change,
+    CommandModule,
     Metric,
     Output,
     RefineFactor,
     RowOutput,
-    StorageOptions,
-    Uri,
-    location,
-    subcommands,
+    Version,
+    argument,
+    flag,
+    option,
 )
-from lancelake.cli.recall_view import print_recall, probe_counts, recall_picture, svg_file
-from lancelake.cli.report import report, report_list, version_body, version_rows
-from lancelake.cli.tables import Listing, TextColumn, cut, right
+from lancelake.cli.pictures import recall_svg
+from lancelake.cli.report import (
+    Listing,
+    TextColumn,
+    cut,
+    print_listing,
+    report_list,
+    report_version,
+    right,
+    version_body,
+)
+from lancelake.cli.tables import key_values
 from lancelake.clock import SystemIds
-from lancelake.commit.snapshot import Snapshot
-from lancelake.index.vector.metric import metric_named
-from lancelake.scan.nearest import DEFAULT_K
-from lancelake.scan.search.recall import (
+from lancelake.core.table import Table
+from lancelake.core.values.indices import IndexRequest, IndexRun, RefreshOptions
+from lancelake.core.values.reads import (
+    DEFAULT_K,
     DEFAULT_NPROBES,
     DEFAULT_SAMPLE,
     RecallRequest,
-    measure_recall,
+    metric_named,
 )
-from lancelake.scan.search.request import vector_column
-from lancelake.table.index.build import IndexRun, create_index
-from lancelake.table.index.drop import drop_index
-from lancelake.table.index.refresh import RefreshOptions, refresh_indices
-from lancelake.table.index.request import IndexRequest
-from lancelake.table.index.statistics import (
-    IndexCoverage,
-    coverage_named,
-    coverage_of,
-    segment_statistics,
+
+if TYPE_CHECKING:
+    from lancelake.core.values.indices import IndexCoverage
+    from lancelake.core.values.metadata import Snapshot
+    from lancelake.core.values.reads import Recall
+
+commands = CommandModule(
+    "List, create, refresh, measure and drop indices.",
+    example="create photos.lance id --kind BTREE",
 )
-from lancelake.table.publish import CommitChoices
 
-app = subcommands("List, create, refresh, measure and drop indices.")
+_BAR = 30
 
-Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Name of the index.")]
-Names = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[NAME]...", show_default=False, help="Names of indices. By default, all."
-    ),
-]
-Column = Annotated[
-    str,
-    typer.Argument(
-        metavar="COLUMN", show_default=False, help="Column to index; B.C is field C of struct B."
-    ),
-]
+Name = Annotated[str, argument("NAME", "Name of the index.")]
+Names = Annotated[list[str] | None, argument("[NAME]...", "Names of indices. By default, all.")]
+Column = Annotated[str, argument("COLUMN", "Column to index; B.C is field C of struct B.")]
 Kind = Annotated[
     str,
     typer.Option(
@@ -80,105 +74,81 @@ Kind = Annotated[
     ),
 ]
 NewName = Annotated[
-    str | None,
-    typer.Option(
-        "--name",
-        metavar="NAME",
-        show_default=False,
-        help="Name of the index. By default, COLUMN_idx.",
-    ),
+    str | None, option("--name", "NAME", "Name of the index. By default, COLUMN_idx.")
 ]
-Replace = Annotated[
-    bool, typer.Option("--replace", help="Replace an index of that name on the column.")
-]
-Empty = Annotated[
-    bool, typer.Option("--empty", help="Create the index without rows; `refresh` adds them.")
-]
+Replace = Annotated[bool, flag("--replace", "Replace an index of that name on the column.")]
+Empty = Annotated[bool, flag("--empty", "Create the index without rows; `refresh` adds them.")]
 Parameter = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--parameter",
-        "-p",
-        metavar="KEY=VALUE",
-        show_default=False,
-        help="Parameter of this kind of index, such as rows_per_zone=1024; repeatable.",
+        "KEY=VALUE",
+        "Parameter of this kind of index, such as rows_per_zone=1024; repeatable.",
+        short="-p",
     ),
 ]
 Merge = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--merge",
-        metavar="COUNT",
+        "COUNT",
+        "Merge only the last COUNT segments with the new rows. By default, all.",
         min=0,
-        show_default=False,
-        help="Merge only the last COUNT segments with the new rows. By default, all.",
     ),
 ]
-Rebuild = Annotated[bool, typer.Option("--rebuild", help="Rebuild the index from all rows.")]
+Rebuild = Annotated[bool, flag("--rebuild", "Rebuild the index from all rows.")]
 
 
-@app.command("list")
-def list_command(
-    uri: Uri, at: At = None, options: StorageOptions = None, output: RowOutput = RowFormat.TABLE
-) -> None:
+def _svg_file(path: Path | None) -> Path | None:
+    """Refuse a file that cannot be written before the measurement."""
+    if path is not None and path.suffix.lower() != ".svg":
+        raise typer.BadParameter(f"{path.name!r} is not the name of an SVG file")
+    if path is not None and not path.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {str(path.parent)!r}")
+    return path
+
+
+@commands.add("list", example="photos.lance")
+def list_command(version: Version, output: RowOutput = RowFormat.TABLE) -> None:
     """Show all indices, and how much of the table each covers."""
-    snapshot = open_at(location(uri, options), at)
-    found = coverage_of(snapshot)
+    table = version.open()
+    coverage = table.indices.coverage()
     if output is not RowFormat.TABLE:
-        items = [_document(each) for each in found]
-        report_list(output, {**version_body(snapshot), "indices": items}, items)
+        items = [_document(each) for each in coverage]
+        report_list(output, {**version_body(table.snapshot), "indices": items}, items)
         return
-    table = Listing(
-        [
-            cut("index"),
-            TextColumn("kind"),
-            cut("column"),
-            right("rows covered"),
-            right("segments"),
-            right("size"),
-        ]
-    )
-    for each in found:
-        size = "?" if each.size_bytes is None else words.size(each.size_bytes)
-        names = words.printable(each.name), each.kind, words.printable(each.column)
-        table.add(*names, _covered(each), words.number(each.segments), size)
-    console = stdout()
-    console.print(table)
-    console.print(Text(f"{len(found)} {'index' if len(found) == 1 else 'indices'}", style="dim"))
+    names = (right(name) for name in ("rows covered", "segments", "size"))
+    listing = Listing([cut("index"), TextColumn("kind"), cut("column"), *names])
+    for each in coverage:
+        size = "?" if each.size_bytes is None else phrases.size(each.size_bytes)
+        texts = phrases.printable(each.name), each.kind, phrases.printable(each.column)
+        listing.add(*texts, _rows_text(each), phrases.number(each.segments), size)
+    print_listing(listing, phrases.plural(len(coverage), "index", "indices"))
 
 
-@app.command("stats")
-def stats_command(
-    uri: Uri,
-    name: Name,
-    at: At = None,
-    options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
+@commands.add("stats", example="photos.lance caption_idx")
+def stats_command(version: Version, name: Name, output: Output = OutputFormat.TABLE) -> None:
     """Show statistics of an index and of its segments."""
-    snapshot = open_at(location(uri, options), at)
-    found = coverage_named(snapshot, name)
-    segments = segment_statistics(snapshot, name)
-    body = {**version_body(snapshot), **_document(found), "segment_statistics": segments}
-    report(output, body, _rows(snapshot, found, segments or ()))
+    table = version.open()
+    coverage = table.indices.coverage_named(name)
+    segments = table.indices.statistics(name)
+    body = {**_document(coverage), "segment_statistics": segments}
+    report_version(output, table.snapshot, body, _rows(coverage, segments or ()))
 
 
-@app.command("create")
+@commands.add("create", example="photos.lance id --kind BTREE")
 def create_command(
-    uri: Uri,
+    change: Change,
     column: Column,
     kind: Kind = "BTREE",
     name: NewName = None,
     replace: Replace = False,
     empty: Empty = False,
     parameter: Parameter = None,
-    branch: Branch = None,
-    message: Message = None,
-    options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Build an index on a column."""
-    base = open_head(location(uri, options), branch)
+    table = change.open()
     request = IndexRequest(
         column=column,
         kind=kind,
@@ -188,46 +158,41 @@ def create_command(
         parameters=_parameters(parameter),
     )
     with job_bar("row") as step:
-        made = create_index(base, request, _run(message, step))
-    before = {index.uuid for index in base.indices}
-    built = next(index.name for index in made.indices if index.uuid not in before)
-    _report(output, made, [built])
+        run = IndexRun(choices=change.choices, progress=step)
+        indexed = table.indices.create(request, run)
+    before = {index.uuid for index in table.snapshot.indices}
+    built = next(index.name for index in indexed.indices if index.uuid not in before)
+    _report(output, indexed, [built])
 
 
-@app.command("refresh")
+@commands.add("refresh", example="photos.lance")
 def refresh_command(
-    uri: Uri,
+    change: Change,
     names: Names = None,
     merge: Merge = None,
     rebuild: Rebuild = False,
-    branch: Branch = None,
-    message: Message = None,
-    options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Add rows that are not indexed yet, and merge segments.
 
     No version is created if all rows are indexed and no segments are merged.
     """
-    base = open_head(location(uri, options), branch)
+    table = change.open()
     how = RefreshOptions(
         index_names=tuple(names) if names else None, num_indices_to_merge=merge, retrain=rebuild
     )
     with job_bar("row") as step:
-        done = refresh_indices(base, how, _run(message, step))
+        run = IndexRun(choices=change.choices, progress=step)
+        done = table.indices.refresh(how, run)
     _report(output, done.snapshot, list(done.names), skipped=list(done.skipped))
+    done.raise_failure()
 
 
-@app.command("recall")
+@commands.add("recall", example="photos.lance embedding -k 5 --nprobes 1,2")
 def recall_command(
-    uri: Uri,
+    version: Version,
     column: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="COLUMN",
-            show_default=False,
-            help="The vector column. By default, the only one of the table.",
-        ),
+        str | None, argument("COLUMN", "The vector column. By default, the only one of the table.")
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Number of rows per query.")] = DEFAULT_K,
     sample: Annotated[
@@ -238,117 +203,117 @@ def recall_command(
     ] = ",".join(map(str, DEFAULT_NPROBES)),
     metric: Metric = None,
     refine_factor: RefineFactor = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed", metavar="NUMBER", show_default=False, help="Seed of the random sample."
-        ),
-    ] = None,
+    seed: Annotated[int | None, option("--seed", "NUMBER", "Seed of the random sample.")] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--plot",
-            metavar="FILE.svg",
-            show_default=False,
-            callback=svg_file,
-            help="Also plot recall against latency as an SVG file.",
+            "FILE.svg",
+            "Also plot recall against latency as an SVG file.",
+            callback=_svg_file,
         ),
     ] = None,
-    at: At = None,
-    options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Measure recall and latency of a vector index against exact search."""
-    snapshot = open_at(location(uri, options), at)
+    table = version.open()
     request = RecallRequest(
-        column=vector_column(snapshot, column),
+        column=table.vector_column(column),
         k=k,
         sample=sample,
-        nprobes=probe_counts(nprobes),
+        nprobes=_probe_counts(nprobes),
         metric=None if metric is None else metric_named(metric),
         refine_factor=refine_factor,
     )
-    measured = measure_recall(snapshot, request, ids=SystemIds(seed))
+    recall = table.measure_recall(request, ids=SystemIds(seed))
     if plot is not None:
-        plot.write_text(recall_picture(measured.points, request.k), encoding="utf-8")
-    print_recall(snapshot, request, measured, output)
+        plot.write_text(recall_svg(recall.points, request.k), encoding="utf-8")
+    if output is OutputFormat.JSON:
+        facts = {"column": request.column, "k": request.k, "queries": recall.queries}
+        points = [asdict(point) for point in recall.points]
+        print_json({**version_body(table.snapshot), **facts, "points": points})
+    else:
+        _print_recall(request, recall)
 
 
-@app.command("drop")
-def drop_command(
-    uri: Uri,
-    name: Name,
-    branch: Branch = None,
-    message: Message = None,
-    options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
+@commands.add("drop", example="photos.lance caption_idx")
+def drop_command(change: Change, name: Name, output: Output = OutputFormat.TABLE) -> None:
     """Drop an index; its files are kept until a cleanup."""
-    base = open_head(location(uri, options), branch)
-    made = drop_index(base, name, choices=CommitChoices(message=message))
-    body = {**version_body(made), "dropped": name}
-    rows = [*version_rows(made), ("dropped", Text(words.printable(name)))]
-    report(output, body, rows)
+    done = change.open().indices.drop(name, choices=change.choices)
+    report_version(output, done, {"dropped": name}, [("dropped", phrases.printable(name))])
 
 
-def _run(message: str | None, step: Any) -> IndexRun:  # the bar's type is private
-    return IndexRun(choices=CommitChoices(message=message), progress=step)
-
-
-def _parameters(given: list[str] | None) -> dict[str, Any]:  # what a kind takes
-    found: dict[str, Any] = {}
-    for text in given or ():
-        key, separator, value = text.partition("=")
-        if not key or not separator:
-            raise typer.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="'--parameter'")
+def _parameters(pairs: list[str] | None) -> dict[str, Any]:  # what a kind takes
+    parameters: dict[str, Any] = {}
+    for key, text in key_values(pairs, "KEY=VALUE", "'--parameter'").items():
         try:
-            found[key] = json.loads(value)
+            parameters[key] = json.loads(text)
         except ValueError:
-            found[key] = value
-    return found
+            parameters[key] = text
+    return parameters
 
 
-def _document(found: IndexCoverage) -> dict[str, Any]:  # JSON
-    return {**asdict(found), "rows_per_segment": list(found.rows_per_segment)}
+def _probe_counts(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and int(part) for part in parts):
+        problem = f"{text!r} is not a list of numbers such as 1,5,20"
+        raise typer.BadParameter(problem, param_hint="'--nprobes'")
+    return tuple(int(part) for part in parts)
 
 
-def _covered(found: IndexCoverage) -> str:
-    text = words.number(found.rows)
-    total = found.rows + found.unindexed_rows
-    return f"{text} of {total:,}" if found.unindexed_rows else text
+def _document(coverage: IndexCoverage) -> dict[str, Any]:  # JSON
+    return {**asdict(coverage), "rows_per_segment": list(coverage.rows_per_segment)}
+
+
+def _rows_text(coverage: IndexCoverage) -> str:
+    text = phrases.number(coverage.rows)
+    total = coverage.rows + coverage.unindexed_rows
+    return f"{text} of {total:,}" if coverage.unindexed_rows else text
 
 
 def _rows(
-    snapshot: Snapshot, found: IndexCoverage, segments: list[Mapping[str, Any]] | tuple[()]
+    coverage: IndexCoverage, segments: list[Mapping[str, Any]] | tuple[()]
 ) -> Iterator[tuple[str, Text | str]]:
-    yield from version_rows(snapshot)
-    yield "index", Text(words.printable(found.name), style="bold")
-    yield "kind", found.kind
-    yield "column", words.printable(found.column)
-    yield "rows", f"{_covered(found)}"
-    yield "fragments", f"{found.fragments:,} of {found.fragments + found.unindexed_fragments:,}"
-    if found.size_bytes is not None:
-        yield "size", words.size(found.size_bytes)
-    for number, (rows, segment) in enumerate(
-        zip(found.rows_per_segment, segments, strict=False), start=1
-    ):
-        numbers = ", ".join(f"{key} {words.printable(str(v))}" for key, v in segment.items())
+    total = coverage.fragments + coverage.unindexed_fragments
+    yield "index", Text(phrases.printable(coverage.name), style="bold")
+    yield "kind", coverage.kind
+    yield "column", phrases.printable(coverage.column)
+    yield "rows", _rows_text(coverage)
+    yield "fragments", f"{coverage.fragments:,} of {total:,}"
+    if coverage.size_bytes is not None:
+        yield "size", phrases.size(coverage.size_bytes)
+    pairs = zip(coverage.rows_per_segment, segments, strict=False)
+    for number, (rows, segment) in enumerate(pairs, start=1):
+        numbers = ", ".join(f"{key} {phrases.printable(str(v))}" for key, v in segment.items())
         yield f"segment {number}", Text.assemble(f"{rows:,} rows", (f"  {numbers}", "dim"))
 
 
 def _report(
-    output: OutputFormat, made: Snapshot, names: list[str], *, skipped: list[str] | None = None
+    output: OutputFormat, snapshot: Snapshot, names: list[str], *, skipped: list[str] | None = None
 ) -> None:
-    found = [coverage_named(made, name) for name in names]
-    body: dict[str, Any] = {**version_body(made), "indices": [_document(each) for each in found]}
+    indices = [Table(snapshot).indices.coverage_named(name) for name in names]
+    body: dict[str, Any] = {"indices": [_document(each) for each in indices]}
     if skipped is not None:
         body["skipped"] = skipped
-    rows: list[tuple[str, Text | str]] = [*version_rows(made)]
-    for each in found:
-        label = Text(words.printable(each.name), "bold cyan")
-        rows.append(("index", label.append(f"  {each.kind}, {_covered(each)} rows", style="dim")))
-    left = (f"{words.printable(name)}: of a kind not known here" for name in skipped or ())
+    rows: list[tuple[str, Text | str]] = []
+    for each in indices:
+        label = Text(phrases.printable(each.name), "bold cyan")
+        rows.append(("index", label.append(f"  {each.kind}, {_rows_text(each)} rows", style="dim")))
+    left = (f"{phrases.printable(name)}: of a kind not known here" for name in skipped or ())
     rows.extend(("skipped", Text(text, style="dim")) for text in left)
-    if not found:
+    if not indices:
         rows.append(("", Text("nothing to do", style="green")))
-    report(output, body, rows)
+    report_version(output, snapshot, body, rows)
+
+
+def _print_recall(request: RecallRequest, recall: Recall) -> None:
+    """Print a measurement, exact search as the last line."""
+    names = ("nprobes", f"recall@{request.k}", "median", "95 %")
+    listing = Listing([*map(right, names), TextColumn("recall")])
+    for point in recall.points:
+        bar = Text("█" * round(point.recall * _BAR), style="cyan")
+        probes = "exact" if point.nprobes is None else str(point.nprobes)
+        latencies = f"{point.median_ms:.1f} ms", f"{point.slow_ms:.1f} ms"
+        listing.add(probes, f"{point.recall:.3f}", *latencies, bar)
+    note = f"{recall.queries} queries of column {phrases.printable(request.column)}"
+    print_listing(listing, note)

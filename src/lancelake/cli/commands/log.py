@@ -1,25 +1,32 @@
-"""`lancelake log`: show the version history of a table."""
+"""Show the versions and their operations, newest first."""
 
 from __future__ import annotations
 
 import itertools
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from lancelake.cli import words
-from lancelake.cli.at import open_at
-from lancelake.cli.console import RowFormat, stdout
-from lancelake.cli.options import At, RowOutput, StorageOptions, Uri, location
-from lancelake.cli.report import older_versions, report_list
-from lancelake.cli.tables import Listing, TextColumn, cut, right
-from lancelake.clock import SystemClock
-from lancelake.table.describe import operations
-from lancelake.table.describe.log import LogEntry, log_document, log_entries, version_names
-from lancelake.table.version_delta import live_rows
+from lancelake.cli import phrases
+from lancelake.cli.console import RowFormat
+from lancelake.cli.options import CommandModule, RowOutput, Version
+from lancelake.cli.report import (
+    Listing,
+    TextColumn,
+    cut,
+    older_versions,
+    print_listing,
+    report_list,
+    right,
+)
+from lancelake.core.values.descriptions import details, log_document
+from lancelake.core.values.versions import metrics_text, record_of, version_rows
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from lancelake.core.values.descriptions import LogEntry
+
+commands = CommandModule()
 
 _COLUMNS = (
     right("version"),
@@ -37,77 +44,68 @@ Limit = Annotated[
 ]
 
 
-@app.command()
-def log(
-    uri: Uri,
-    at: At = None,
-    limit: Limit = 20,
-    options: StorageOptions = None,
-    output: RowOutput = RowFormat.TABLE,
-) -> None:
+@commands.add(example="photos.lance -n 5")
+def log(version: Version, limit: Limit = 20, output: RowOutput = RowFormat.TABLE) -> None:
     """Show the versions and their operations, newest first.
 
     With --at, the history of that version.
     """
-    newest = open_at(location(uri, options), at)
-    names = version_names(newest)
+    table = version.open()
+    names = table.descriptions.versions()
     count = limit or len(names)
-    entries = itertools.islice(log_entries(newest, names), count)
+    entries = itertools.islice(table.descriptions.entries(names), count)
     older = max(0, len(names) - count)
     if output is RowFormat.TABLE:
-        _print(list(entries), older)
+        _print(list(entries), older, table.location.session.clock.now_ns())
         return
     versions = [log_document(entry) for entry in entries]
-    body = {"uri": newest.location.uri, "versions": versions, "truncated": bool(older)}
+    body = {"uri": table.location.uri, "versions": versions, "truncated": bool(older)}
     report_list(output, body, versions, older_versions(older, _LIMIT) if older else "")
 
 
-def _print(entries: list[LogEntry], older: int) -> None:
-    table = Listing(_COLUMNS)
-    now_ns = SystemClock().now_ns()
+def _print(entries: list[LogEntry], older: int, now_ns: int) -> None:
+    listing = Listing(_COLUMNS)
     for entry in entries:
-        table.add(*_cells(entry, now_ns))
-    console = stdout()
-    console.print(table)
-    if older:
-        console.print(Text(older_versions(older, _LIMIT), style="dim"))
+        listing.add(*_cells(entry, now_ns))
+    print_listing(listing, older_versions(older, _LIMIT) if older else "")
 
 
 def _cells(entry: LogEntry, now_ns: int) -> list[Text]:
     number = Text(str(entry.version), style="bold")
     if entry.snapshot is None:
-        damage = Text(f"damaged: {words.printable(entry.damage or '')}", style="red")
+        damage = Text(f"damaged: {phrases.printable(entry.damage or '')}", style="red")
         return [number, *(Text() for _ in range(8)), damage]
     manifest = entry.snapshot.manifest
     written_ns = manifest.timestamp_ns
-    when = "" if written_ns is None else words.age(written_ns, now_ns, is_short=True)
-    operation = None if entry.transaction is None else entry.transaction.operation
+    when = "" if written_ns is None else phrases.age(written_ns, now_ns, is_short=True)
     delta = entry.change
     return [
         number,
         Text(when, style="dim"),
-        Text(operations.name(operation)),
-        Text(words.number(live_rows(entry.snapshot))),
-        _signed("+", delta.rows_added if delta else None),
-        _signed("-", delta.rows_removed if delta else None),
-        Text(words.number(len(manifest.fragments))),
-        _signed("+", delta.fragments_added if delta else None),
-        _signed("-", delta.fragments_removed if delta else None),
+        Text(phrases.printable(record_of(entry.transaction).name)),
+        Text(phrases.number(version_rows(entry.snapshot))),
+        _change_text("+", delta.rows_added if delta else None),
+        _change_text("-", delta.rows_removed if delta else None),
+        Text(phrases.number(len(manifest.fragments))),
+        _change_text("+", delta.fragments_added if delta else None),
+        _change_text("-", delta.fragments_removed if delta else None),
         _what(entry),
     ]
 
 
-def _signed(sign: str, count: int | None) -> Text:
+def _change_text(sign: str, count: int | None) -> Text:
     return Text(f"{sign}{count:,}" if count else "", style="green" if sign == "+" else "red")
 
 
 def _what(entry: LogEntry) -> Text:
     """Tags, the commit message, and details of the operation."""
-    parts = [Text(f"[{words.printable(tag)}]", style="bold cyan") for tag in entry.tags]
+    parts = [Text(f"[{phrases.printable(tag)}]", style="bold cyan") for tag in entry.tags]
     if entry.transaction is not None:
         if entry.transaction.message:
-            parts.append(Text(words.printable(entry.transaction.message)))
-        more = operations.details(entry.transaction.operation)
-        if more:
-            parts.append(Text(words.printable(more), style="dim"))
+            parts.append(Text(phrases.printable(entry.transaction.message)))
+        more = details(entry.transaction.operation)
+        metrics = metrics_text(record_of(entry.transaction).metrics)
+        text = ", ".join(part for part in (more, metrics) if part)
+        if text:
+            parts.append(Text(phrases.printable(text), style="dim"))
     return Text(" ").join(parts)

@@ -1,20 +1,18 @@
-"""`lancelake matrix`: show which concurrent operations conflict."""
+"""Show which operations conflict if they run at the same time."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-from rich.console import Console
 from rich.text import Text
 
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.options import Output
-from lancelake.cli.tables import Listing, TextColumn, cut, right
+from lancelake.cli.options import CommandModule, Output, argument
+from lancelake.cli.report import Listing, TextColumn, cut, print_listing, right
+from lancelake.core.values.writes import Cell, PairOutcome, matrix
 from lancelake.errors import NotFoundError
-from lancelake.txn.matrix import Cell, PairOutcome, matrix
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+commands = CommandModule()
 
 _STYLES = {PairOutcome.OK: "dim", PairOutcome.RETRY: "yellow", PairOutcome.REFUSED: "red"}
 _MEANINGS = {
@@ -25,23 +23,13 @@ _MEANINGS = {
     PairOutcome.REFUSED: "mine is incompatible with theirs; the user has to resolve it",
 }
 
-Mine = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="MINE", show_default=False, help="Show only this operation, with reasons."
-    ),
-]
+Mine = Annotated[str | None, argument("MINE", "Show only this operation, with reasons.")]
 Theirs = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="THEIRS",
-        show_default=False,
-        help="Show only conflicts with this operation, with examples.",
-    ),
+    str | None, argument("THEIRS", "Show only conflicts with this operation, with examples.")
 ]
 
 
-@app.command("matrix")
+@commands.add(example="")
 def matrix_command(
     mine: Mine = None, theirs: Theirs = None, output: Output = OutputFormat.TABLE
 ) -> None:
@@ -50,21 +38,21 @@ def matrix_command(
     Mine was prepared on a version that is no longer the newest, since theirs was committed first.
     """
     rows = matrix()
-    chosen = [cell for row in rows for cell in row if _is_meant(cell, mine, theirs)]
-    if not chosen:
+    cells = [cell for row in rows for cell in row if _is_meant(cell, mine, theirs)]
+    if not cells:
         names = ", ".join(row[0].mine.__name__ for row in rows)
         problem = f"unknown operation {' or '.join(n for n in (mine, theirs) if n)}"
         raise NotFoundError(problem, action=f"Valid operations: {names}.")
     if output is OutputFormat.JSON:
-        print_json({"meanings": _meanings(), "cells": [_document(cell) for cell in chosen]})
+        print_json({"meanings": _meanings(), "cells": [_document(cell) for cell in cells]})
         return
     console = stdout()
     if mine is None:
-        _print_grid(console, rows)
+        print_listing(_grid(rows))
     elif theirs is None:
-        _print_row(console, chosen)
+        print_listing(_row(cells))
     else:
-        _print_cases(console, chosen[0])
+        print_listing(_cases(cells[0]))
     console.print()
     for outcome in PairOutcome:
         console.print(_mark(outcome.value) + Text(f"  {_MEANINGS[outcome]}", style="dim"))
@@ -75,33 +63,33 @@ def _is_meant(cell: Cell, mine: str | None, theirs: str | None) -> bool:
     return all(name is None or name.lower() == kind.__name__.lower() for name, kind in pairs)
 
 
-def _print_grid(console: Console, rows: tuple[tuple[Cell, ...], ...]) -> None:
-    """Print all pairs; columns are numbered like the rows."""
+def _grid(rows: tuple[tuple[Cell, ...], ...]) -> Listing:
+    """Return all pairs; columns are numbered like the rows."""
     numbers = [right(str(i)) for i in range(1, len(rows) + 1)]
-    table = Listing([right(""), TextColumn("mine \\ theirs"), *numbers])
+    listing = Listing([right(""), TextColumn("mine \\ theirs"), *numbers])
     for number, row in enumerate(rows, start=1):
         marks = [_mark(cell.mark) for cell in row]
-        table.add(Text(str(number), style="dim"), row[0].mine.__name__, *marks)
-    console.print(table)
+        listing.add(Text(str(number), style="dim"), row[0].mine.__name__, *marks)
+    return listing
 
 
-def _print_row(console: Console, cells: list[Cell]) -> None:
-    table = Listing([TextColumn("mine"), TextColumn("theirs"), TextColumn("outcome"), cut("why")])
+def _row(cells: list[Cell]) -> Listing:
+    listing = Listing([TextColumn("mine"), TextColumn("theirs"), TextColumn("outcome"), cut("why")])
     for cell in cells:
         why = [condition.partition(": ")[2] for condition in cell.conditions]
         names = (cell.mine.__name__, cell.theirs.__name__)
-        table.add(*names, _mark(cell.mark), Text("; ".join(why), style="dim"))
-    console.print(table)
+        listing.add(*names, _mark(cell.mark), Text("; ".join(why), style="dim"))
+    return listing
 
 
-def _print_cases(console: Console, cell: Cell) -> None:
+def _cases(cell: Cell) -> Listing:
     heads = (cell.mine.__name__, cell.theirs.__name__)
-    table = Listing(
+    listing = Listing(
         [cut(f"my {heads[0]}"), cut(f"their {heads[1]}"), TextColumn("outcome"), cut("why")]
     )
     for case in cell.cases:
-        table.add(case.mine, case.theirs, _mark(case.outcome.value), Text(case.reason, "dim"))
-    console.print(table)
+        listing.add(case.mine, case.theirs, _mark(case.outcome.value), Text(case.reason, "dim"))
+    return listing
 
 
 def _mark(text: str) -> Text:

@@ -1,47 +1,39 @@
-"""`lancelake merge`: merge files into a table by key."""
+"""Merge files into a table by key."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import Enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lancelake.cli import words
-from lancelake.cli.at import open_head
-from lancelake.cli.console import OutputFormat
-from lancelake.cli.job_bar import job_bar
-from lancelake.cli.options import (
-    Branch,
+from lancelake.cli import phrases
+from lancelake.cli.console import OutputFormat, job_bar
+from lancelake.cli.options import Change, CommandModule, Output, column_names, flag, option
+from lancelake.cli.report import report_version
+from lancelake.cli.source_files import (
     Delimiter,
-    Message,
-    Output,
+    Format,
+    MergeSchema,
     Partitions,
-    StorageOptions,
-    Uri,
-    column_names,
-    location,
+    Source,
+    read_files,
 )
-from lancelake.cli.report import report, version_body, version_rows
-from lancelake.cli.sources.partitions import partition_columns
-from lancelake.cli.sources.places import find_sources
-from lancelake.cli.sources.readers import FOLDER_SUFFIXES, SourceFormat
-from lancelake.cli.sources.stream import Sources
-from lancelake.format.arrow_schema import public_schema
-from lancelake.format.primary_key import key_names
-from lancelake.table.merge.clauses import (
+from lancelake.core.values.metadata import key_names, public_schema
+from lancelake.core.values.writes import (
     DeleteRow,
     Duplicates,
     Fail,
     InsertAll,
-    Matched,
     MergeSpec,
     UpdateAll,
 )
-from lancelake.table.merge.run import MergeCounts, Merged, merge
-from lancelake.table.publish import CommitChoices
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from lancelake.core.values.writes import Matched, RowsChanged
+
+commands = CommandModule()
 
 
 class WhenMatched(Enum):
@@ -53,23 +45,9 @@ class WhenMatched(Enum):
     KEEP = "keep"
 
 
-Source = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="SOURCE",
-        show_default=False,
-        help="Files, folders, patterns such as 'day-*.parquet' or objects such as s3://bucket/day; "
-        "- for an Arrow stream on standard input.",
-    ),
-]
 On = Annotated[
     str | None,
-    typer.Option(
-        "--on",
-        metavar="A,B",
-        show_default=False,
-        help="Key columns, separated by commas. By default, the table's primary key.",
-    ),
+    option("--on", "A,B", "Key columns, separated by commas. By default, the table's primary key."),
 ]
 IfMatched = Annotated[
     WhenMatched,
@@ -77,44 +55,23 @@ IfMatched = Annotated[
 ]
 MatchedIf = Annotated[
     str | None,
-    typer.Option(
-        "--matched-if",
-        metavar="SQL",
-        show_default=False,
-        help="Condition of --matched, on source.x (files) and target.x (table).",
+    option(
+        "--matched-if", "SQL", "Condition of --matched, on source.x (files) and target.x (table)."
     ),
 ]
-Insert = Annotated[
-    bool, typer.Option("--insert/--no-insert", help="Whether rows with a new key are inserted.")
-]
+Insert = Annotated[bool, flag("--insert/--no-insert", "Whether rows with a new key are inserted.")]
 DeleteMissing = Annotated[
-    bool,
-    typer.Option(
-        "--delete-missing", help="Delete rows of the table whose key is not in the files."
-    ),
+    bool, flag("--delete-missing", "Delete rows of the table whose key is not in the files.")
 ]
 LastWins = Annotated[
     bool,
-    typer.Option(
-        "--last-wins", help="If source rows have the same key, use the last one instead of failing."
-    ),
-]
-Format = Annotated[
-    SourceFormat | None,
-    typer.Option(
-        "--format",
-        show_default=False,
-        help="Format of the files, if it cannot be inferred from their names.",
-    ),
-]
-MergeSchema = Annotated[
-    bool, typer.Option("--merge-schema", help="Add columns that the table does not have.")
+    flag("--last-wins", "If source rows have the same key, use the last one instead of failing."),
 ]
 
 
-@app.command("merge")
+@commands.add(example="days.lance day-1.csv --on station")
 def merge_command(
-    uri: Uri,
+    change: Change,
     sources: Source,
     on: On = None,
     matched: IfMatched = WhenMatched.UPDATE,
@@ -126,19 +83,16 @@ def merge_command(
     format: Format = None,
     delimiter: Delimiter = None,
     partitions: Partitions = True,
-    branch: Branch = None,
-    message: Message = None,
-    options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Merge files into a table by key, in one version.
 
     Rows with an existing key are updated, others are inserted.
     """
-    files = find_sources(sources, options, FOLDER_SUFFIXES)
-    base = open_head(location(uri, options), branch)
+    table = change.open()
+    schema = table.snapshot.manifest.schema
     spec = MergeSpec(
-        on=column_names(on, "--on") or key_names(base.manifest.schema),
+        on=column_names(on, "--on") or key_names(schema),
         matched=_clauses(matched, matched_if),
         not_matched=(InsertAll(),) if insert else (),
         not_matched_by_source=(DeleteRow(),) if delete_missing else (),
@@ -146,16 +100,17 @@ def merge_command(
         adds_columns=merge_schema,
         casts=True,
     )
-    reading = Sources(
-        files=files,
+    files = read_files(
+        sources,
+        change,
         format=format,
-        types=public_schema(base.manifest.schema),
         delimiter=delimiter,
-        partitions=partition_columns([f.name for f in files]) if partitions else {},
+        has_partitions=partitions,
+        types=public_schema(schema),
     )
-    rows = reading.reader(is_merging=merge_schema)
+    rows = files.reader(is_merging=merge_schema)
     with job_bar("part") as progress:
-        done = merge(base, rows, spec, choices=CommitChoices(message=message), progress=progress)
+        done = table.merge(rows, spec, choices=change.choices, progress=progress)
     _report(output, done)
 
 
@@ -171,17 +126,8 @@ def _clauses(matched: WhenMatched, condition: str | None) -> tuple[Matched, ...]
             return ()
 
 
-def _report(output: OutputFormat, done: Merged) -> None:
-    counts = done.counts
-    body = {
-        **version_body(done.snapshot),
-        "inserted": counts.inserted,
-        "updated": counts.updated,
-        "deleted": counts.deleted,
-    }
-    report(output, body, [*version_rows(done.snapshot), ("merged", _amount(counts))])
-
-
-def _amount(counts: MergeCounts) -> str:
-    inserted = words.plural(counts.inserted, "row")
-    return f"{inserted} inserted, {counts.updated:,} updated, {counts.deleted:,} deleted"
+def _report(output: OutputFormat, done: RowsChanged) -> None:
+    counts = asdict(done.counts)
+    inserted = phrases.plural(done.counts.inserted, "row")
+    text = f"{inserted} inserted, {counts['updated']:,} updated, {counts['deleted']:,} deleted"
+    report_version(output, done.snapshot, counts, [("merged", text)])

@@ -1,47 +1,42 @@
-"""`lancelake profile`: nulls, distinct values, bounds and distribution of columns."""
+"""Show nulls, distinct values, bounds and distribution of columns."""
 
 from __future__ import annotations
 
-import typer
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from rich.text import Text
 
-from lancelake.cli import words
-from lancelake.cli.arrow_values import to_cell
-from lancelake.cli.at import open_at
-from lancelake.cli.bars import sparkline
-from lancelake.cli.console import RowFormat, stdout
-from lancelake.cli.job_bar import row_bar
-from lancelake.cli.options import (
-    At,
-    Columns,
-    Filter,
-    RowOutput,
-    StorageOptions,
-    Uri,
-    column_names,
-    location,
+from lancelake.cli import phrases
+from lancelake.cli.console import RowFormat, row_bar
+from lancelake.cli.options import Columns, CommandModule, Filter, RowOutput, Version, column_names
+from lancelake.cli.report import (
+    Listing,
+    TextColumn,
+    cut,
+    print_listing,
+    report_list,
+    right,
+    version_body,
 )
-from lancelake.cli.report import report_list, version_body
-from lancelake.cli.tables import Listing, TextColumn, cut, right
-from lancelake.scan.planner import plan
-from lancelake.scan.request import ScanRequest
-from lancelake.scan.stream import run
-from lancelake.table.describe.arrow_json import Json, to_json
-from lancelake.table.describe.profile import ColumnProfile
-from lancelake.table.describe.profile import profile as profile_of
+from lancelake.cli.rows import to_cell
+from lancelake.core.values.descriptions import profile_columns, to_json
+from lancelake.core.values.reads import ScanRequest
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from lancelake.core.values.descriptions import ColumnProfile, Json
+
+commands = CommandModule()
 
 _WIDTH = 24
+_BLOCKS = "▁▂▃▄▅▆▇█"
 
 
-@app.command()
+@commands.add(example="photos.lance -c id")
 def profile(
-    uri: Uri,
+    version: Version,
     columns: Columns = None,
     filter: Filter = None,
-    at: At = None,
-    options: StorageOptions = None,
     output: RowOutput = RowFormat.TABLE,
 ) -> None:
     """Show nulls, distinct values, bounds and distribution of columns.
@@ -49,42 +44,39 @@ def profile(
     The table is read once. Distinct values are estimated, within about 2 %. The distribution shows
     values; for text and lists, lengths.
     """
-    snapshot = open_at(location(uri, options), at)
+    table = version.open()
     request = ScanRequest(columns=column_names(columns), filter=filter)
-    with run(plan(snapshot, request)) as rows, row_bar() as bar:
-        found = profile_of(bar.counted(rows), rows.schema)
+    with table.scan(request).run() as rows, row_bar() as bar:
+        profiles = profile_columns(bar.count(rows), rows.schema)
     if output is not RowFormat.TABLE:
-        items = [_document(column) for column in found]
-        report_list(output, {**version_body(snapshot), "rows": bar.rows, "columns": items}, items)
+        items = [_document(column) for column in profiles]
+        body = {**version_body(table.snapshot), "rows": bar.rows, "columns": items}
+        report_list(output, body, items)
         return
-    table = Listing(
-        [
-            cut("column"),
-            cut("type"),
-            right("nulls"),
-            right("distinct"),
-            right("min"),
-            right("max"),
-            TextColumn("distribution"),
-        ]
-    )
-    for column in found:
+    numbers = map(right, ("nulls", "distinct", "min", "max"))
+    listing = Listing([cut("column"), cut("type"), *numbers, TextColumn("distribution")])
+    for column in profiles:
         bounds = [_bound(value) for value in (column.minimum, column.maximum)]
-        table.add(
-            words.printable(column.name),
+        listing.add(
+            phrases.printable(column.name),
             Text(str(column.type), "green"),
             _share(column.nulls, column.rows),
-            "" if column.distinct is None else words.number(column.distinct),
+            "" if column.distinct is None else phrases.number(column.distinct),
             *bounds,
-            Text(sparkline(column.histogram or ()), "cyan"),
+            Text(_sparkline(column.histogram or ()), "cyan"),
         )
-    console = stdout()
-    console.print(table)
-    console.print(Text(words.plural(bar.rows, "row"), style="dim"))
+    print_listing(listing, phrases.plural(bar.rows, "row"))
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{words.number(part)} ({part / whole:.1%})" if part else "0"
+    return f"{phrases.number(part)} ({part / whole:.1%})" if part else "0"
+
+
+def _sparkline(counts: Sequence[int]) -> str:
+    """Return one block for each count; zero is a blank."""
+    most = max(counts, default=0)
+    top = len(_BLOCKS) - 1
+    return "".join(" " if not c else _BLOCKS[max(0, round(c / most * top))] for c in counts)
 
 
 def _bound(value: object) -> Text:

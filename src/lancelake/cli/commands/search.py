@@ -1,131 +1,96 @@
-"""`lancelake search`: search by text, by vector, or by both."""
+"""Search by text, by vector, or by both."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import numpy.typing as npt
 import typer
 
-from lancelake.cli.at import open_at
 from lancelake.cli.console import RowFormat
 from lancelake.cli.options import (
-    At,
     Columns,
+    CommandModule,
     Metric,
     NoIndex,
     RefineFactor,
     RowOutput,
-    StorageOptions,
-    Uri,
+    Version,
+    argument,
     column_names,
-    location,
+    option,
 )
-from lancelake.cli.row_view import print_rows
-from lancelake.commit.snapshot import Snapshot
-from lancelake.index.vector.metric import metric_named
-from lancelake.scan.nearest import DEFAULT_K, Nearest
-from lancelake.scan.search.fusion import fusion_of
-from lancelake.scan.search.request import (
+from lancelake.cli.rows import print_rows
+from lancelake.core.values.reads import (
+    DEFAULT_K,
+    Nearest,
     SearchRequest,
+    fusion_of,
+    metric_named,
     other_rows,
-    vector_column,
     words_query,
 )
-from lancelake.scan.search.run import search as search_rows
-from lancelake.scan.search.stored_vectors import nearest_to_row
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from lancelake.core.table import Table
+
+commands = CommandModule()
 
 _MOST_ROW_ID = (1 << 64) - 2
 _VECTOR_OPTIONS = "'--metric', '--nprobes', '--refine-factor', '--vector-column'"
 
 Query = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="TEXT",
-        show_default=False,
-        help="Words to search for, any of them; a phrase in double quotes.",
-    ),
+    str | None, argument("TEXT", "Words to search for, any of them; a phrase in double quotes.")
 ]
 Count = Annotated[int, typer.Option("-k", min=1, help="Number of rows.")]
 Where = Annotated[
-    str | None,
-    typer.Option(
-        "--where",
-        "-w",
-        metavar="SQL",
-        show_default=False,
-        help="Search only rows that match this condition.",
-    ),
+    str | None, option("--where", "SQL", "Search only rows that match this condition.", short="-w")
 ]
 TextColumns = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--text-columns",
-        metavar="A,B",
-        show_default=False,
-        help="Columns to search for the text. By default, all with a text index.",
+        "A,B",
+        "Columns to search for the text. By default, all with a text index.",
     ),
 ]
 Vector = Annotated[
     str | None,
-    typer.Option(
-        "--vector",
-        metavar="@FILE|X,Y,...",
-        show_default=False,
-        help="Query vector: a .npy file, or numbers separated by commas.",
+    option(
+        "--vector", "@FILE|X,Y,...", "Query vector: a .npy file, or numbers separated by commas."
     ),
 ]
 Like = Annotated[
     int | None,
-    typer.Option(
-        "--like",
-        metavar="ROWID",
-        min=0,
-        max=_MOST_ROW_ID,
-        show_default=False,
-        help="Use the vector of this row as the query.",
-    ),
+    option("--like", "ROWID", "Use the vector of this row as the query.", min=0, max=_MOST_ROW_ID),
 ]
 VectorColumn = Annotated[
     str | None,
-    typer.Option(
-        "--vector-column",
-        metavar="COLUMN",
-        show_default=False,
-        help="The vector column. By default, the only one of the table.",
+    option(
+        "--vector-column", "COLUMN", "The vector column. By default, the only one of the table."
     ),
 ]
 Probes = Annotated[
-    int | None,
-    typer.Option(
-        "--nprobes",
-        metavar="N",
-        min=1,
-        show_default=False,
-        help="Number of partitions of the index to search.",
-    ),
+    int | None, option("--nprobes", "N", "Number of partitions of the index to search.", min=1)
 ]
 VectorWeight = Annotated[
     float | None,
-    typer.Option(
+    option(
         "--vector-weight",
-        metavar="W",
+        "W",
+        "Fuse by weighted scores instead of ranks: W for the vector, 1 - W for the text.",
         min=0.0,
         max=1.0,
-        show_default=False,
-        help="Fuse by weighted scores instead of ranks: W for the vector, 1 - W for the text.",
     ),
 ]
 
 
-@app.command()
+@commands.add(example="photos.lance 'harbour' -k 3")
 def search(
-    uri: Uri,
+    version: Version,
     text: Query = None,
     k: Count = DEFAULT_K,
     where: Where = None,
@@ -139,13 +104,11 @@ def search(
     refine_factor: RefineFactor = None,
     vector_weight: VectorWeight = None,
     no_index: NoIndex = False,
-    at: At = None,
-    options: StorageOptions = None,
     output: RowOutput = RowFormat.TABLE,
 ) -> None:
     """Search by text, by vector, or by both, and show the best rows with their scores."""
-    snapshot = open_at(location(uri, options), at)
-    nearest = _nearest(snapshot, vector, like, vector_column_name)
+    table = version.open()
+    nearest = _nearest(table, vector, like, vector_column_name)
     if nearest is not None:
         nearest = replace(
             nearest,
@@ -155,7 +118,7 @@ def search(
             refine_factor=refine_factor,
             use_index=not no_index,
         )
-    elif any(given is not None for given in (metric, nprobes, refine_factor, vector_column_name)):
+    elif any(each is not None for each in (metric, nprobes, refine_factor, vector_column_name)):
         problem = "these options need a query vector; specify --vector or --like"
         raise typer.BadParameter(problem, param_hint=_VECTOR_OPTIONS)
     words = (
@@ -171,20 +134,20 @@ def search(
         fusion=fusion_of(vector_weight),
         use_scalar_index=not no_index,
     )
-    print_rows(search_rows(snapshot, request), snapshot, output)
+    print_rows(table.search(request), table.snapshot, output)
 
 
 def _nearest(
-    snapshot: Snapshot, vector: str | None, like: int | None, column: str | None
+    table: Table, vector: str | None, like: int | None, column: str | None
 ) -> Nearest | None:
     if vector is not None and like is not None:
         problem = "--vector and --like are two query vectors; specify only one"
         raise typer.BadParameter(problem, param_hint="'--like'")
     if vector is None and like is None:
         return None
-    path = vector_column(snapshot, column)
+    path = table.vector_column(column)
     if like is not None:
-        return nearest_to_row(snapshot, path, like)
+        return table.nearest_to_row(path, like)
     return Nearest(column=path, queries=_vector(vector or ""))
 
 
@@ -192,10 +155,10 @@ def _vector(text: str) -> npt.NDArray[np.float32]:
     """Read a vector from a file, or from its numbers."""
     try:
         if text.startswith("@"):
-            found = np.load(Path(text[1:]), allow_pickle=False)
+            values = np.load(Path(text[1:]), allow_pickle=False)
         else:
-            found = np.array([float(part) for part in text.split(",")])
-        vector: npt.NDArray[np.float32] = np.asarray(found, dtype=np.float32)
+            values = np.array([float(part) for part in text.split(",")])
+        vector: npt.NDArray[np.float32] = np.asarray(values, dtype=np.float32)
     except OSError as error:
         problem = f"{text[1:]} cannot be read: {error.strerror or error}"
         raise typer.BadParameter(problem, param_hint="'--vector'") from error

@@ -1,27 +1,70 @@
-"""`lancelake show`: show a stored manifest, transaction or ref."""
+"""Show a stored manifest, transaction or ref."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from enum import Enum
 from typing import Annotated, Any, assert_never
 
 import typer
+from rich.text import Text
 
-from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.options import At, Output, StorageOptions, Uri, location
-from lancelake.cli.outline import outline
-from lancelake.commit.snapshot import Snapshot
+from lancelake.cli.options import CommandModule, Output, Version, argument
+from lancelake.cli.phrases import printable, shorten
+from lancelake.core.table import Table
+from lancelake.core.values.descriptions import branch_document, tag_document, transaction_document
 from lancelake.errors import InvalidNameError, NotFoundError, RefNotFoundError
-from lancelake.table.describe.documents import (
-    branch_document,
-    manifest_document,
-    tag_document,
-    transaction_document,
-)
-from lancelake.table.refs import load_branch, load_tag
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+Json = Any  # what the json module takes
+_INDENT = "  "
+_VALUE_MOST = 100
+_ITEMS_ON_A_LINE = 16
+_NOTHING: tuple[Json, ...] = (None, "", [], {})
+
+
+def outline(value: Json, *, indent: str = "") -> Iterator[Text]:
+    """Yield the lines of a document; absent and empty fields are omitted."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if each not in _NOTHING:
+                yield from _member(Text(f"{indent}{printable(str(key))}:", "cyan"), each, indent)
+        return
+    for each in value:
+        lines = iter([_short(each)]) if _fits(each) else outline(each, indent="")
+        # The dash of a list item is on the first line of the item.
+        dash = f"{indent}- "
+        for line in lines:
+            yield Text.assemble((dash, "dim"), line)
+            dash = f"{indent}  "
+
+
+def _member(head: Text, value: Json, indent: str) -> Iterator[Text]:
+    if _fits(value):
+        yield Text.assemble(head, " ", _short(value))
+    else:
+        yield head
+        yield from outline(value, indent=indent + _INDENT)
+
+
+def _fits(value: Json) -> bool:
+    """Whether a value fits on one line: a scalar, or a list of a few numbers."""
+    if isinstance(value, dict):
+        return not value
+    if isinstance(value, list):
+        is_flat = all(isinstance(each, int | float | None) for each in value)
+        return is_flat and len(value) <= _ITEMS_ON_A_LINE
+    return True
+
+
+def _short(value: Json) -> Text:
+    if isinstance(value, str):
+        return Text(shorten(printable(value), _VALUE_MOST))
+    return Text(json.dumps(value), style="dim" if value is None else "")
+
+
+commands = CommandModule()
 
 
 class ShownObject(Enum):
@@ -32,31 +75,20 @@ class ShownObject(Enum):
     REF = "ref"
 
 
-@app.command()
+@commands.add(example="photos.lance transaction")
 def show(
-    uri: Uri,
-    what: Annotated[
-        ShownObject,
-        typer.Argument(
-            metavar="WHAT", show_default=False, help="What to show: manifest, transaction or ref."
-        ),
-    ],
+    version: Version,
+    what: Annotated[ShownObject, argument("WHAT", "What to show: manifest, transaction or ref.")],
     name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME", show_default=False, help="Name of the tag or branch, if a ref is shown."
-        ),
+        str | None, argument("NAME", "Name of the tag or branch, if a ref is shown.")
     ] = None,
-    at: At = None,
-    options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show a stored manifest, transaction or ref."""
     if (name is not None) != (what is ShownObject.REF):
         wants = "needs a" if what is ShownObject.REF else "takes no"
         raise typer.BadParameter(f"{what.value} {wants} name", param_hint="'NAME'")
-    snapshot = open_at(location(uri, options), at)
-    body = _document(snapshot, what, name or "")
+    body = _document(version.open(), what, name or "")
     if output is OutputFormat.JSON:
         print_json(body)
         return
@@ -65,44 +97,44 @@ def show(
         console.print(line, no_wrap=True, overflow="ellipsis")
 
 
-def _document(snapshot: Snapshot, what: ShownObject, name: str) -> dict[str, Any]:  # JSON
+def _document(table: Table, what: ShownObject, name: str) -> dict[str, Any]:  # JSON
     body: dict[str, Any]
     match what:
         case ShownObject.MANIFEST:
-            body = manifest_document(snapshot)
+            body = table.descriptions.manifest()
         case ShownObject.TRANSACTION:
-            body = _transaction(snapshot)
+            body = _transaction(table)
         case ShownObject.REF:
-            body = _ref(snapshot, name)
+            body = _ref(table, name)
         case _:
             assert_never(what)
     return body
 
 
-def _transaction(snapshot: Snapshot) -> dict[str, Any]:  # JSON
-    found = snapshot.transaction
-    if found is None:
+def _transaction(table: Table) -> dict[str, Any]:  # JSON
+    transaction = table.snapshot.transaction
+    if transaction is None:
         problem = "the transaction of this version is not recorded, or was removed"
         raise NotFoundError(
             problem,
-            table=snapshot.location.uri,
-            version=snapshot.version,
+            table=table.location.uri,
+            version=table.snapshot.version,
             action="The manifest is complete without it: lancelake show URI manifest.",
         )
-    body: dict[str, Any] = transaction_document(found)
+    body: dict[str, Any] = transaction_document(transaction)
     return body
 
 
-def _ref(snapshot: Snapshot, name: str) -> dict[str, Any]:  # JSON
-    main = snapshot.main_location
+def _ref(table: Table, name: str) -> dict[str, Any]:  # JSON
     body: dict[str, Any]
     try:
-        body = tag_document(name, load_tag(main, name))
+        body = tag_document(name, table.refs.tag(name))
     except (RefNotFoundError, InvalidNameError):
         try:
-            body = branch_document(name, load_branch(main, name))
+            body = branch_document(name, table.refs.branch(name))
         except (RefNotFoundError, InvalidNameError) as error:
             problem = f"tag or branch {name!r} does not exist"
             action = "`lancelake info` lists the tags and branches."
-            raise RefNotFoundError(problem, table=main.uri, action=action) from error
+            uri = table.snapshot.main_location.uri
+            raise RefNotFoundError(problem, table=uri, action=action) from error
     return body

@@ -1,117 +1,113 @@
-"""`lancelake stats`: sizes of fragments, deleted rows and growth by version."""
+"""Show sizes of fragments, deleted rows and growth by version."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from lancelake.cli import words
-from lancelake.cli.at import open_at
-from lancelake.cli.bars import bar
+from lancelake.cli import phrases
 from lancelake.cli.console import OutputFormat, print_json, stderr, stdout
-from lancelake.cli.options import At, Output, StorageOptions, Uri, location
-from lancelake.cli.report import older_versions, version_body
-from lancelake.cli.stats_picture import stats_png, stats_svg
-from lancelake.cli.tables import Listing, TextColumn, right
-from lancelake.table.describe.growth import (
-    GrowthPoint,
-    SizeClass,
-    growth,
-    size_classes,
-    size_label,
-)
+from lancelake.cli.options import CommandModule, Output, Version, flag, option
+from lancelake.cli.pictures import stats_png, stats_svg
+from lancelake.cli.report import Listing, TextColumn, older_versions, right, version_body
+from lancelake.core.values.descriptions import size_label
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from lancelake.core.values.descriptions import GrowthPoint, SizeClass
+
+commands = CommandModule()
 
 _BAR = 30
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 Versions = Annotated[
     int, typer.Option("--versions", "-n", min=0, help="Number of the newest versions; 0 for all.")
 ]
-Plot = Annotated[bool, typer.Option("--plot", help="Plot the numbers as bars.")]
-Png = Annotated[
-    Path | None,
-    typer.Option("--png", metavar="FILE", show_default=False, help="Also write a PNG picture."),
-]
-Svg = Annotated[
-    Path | None,
-    typer.Option("--svg", metavar="FILE", show_default=False, help="Also write an SVG picture."),
-]
+Plot = Annotated[bool, flag("--plot", "Plot the numbers as bars.")]
+Png = Annotated[Path | None, option("--png", "FILE", "Also write a PNG picture.")]
+Svg = Annotated[Path | None, option("--svg", "FILE", "Also write an SVG picture.")]
 
 
-@app.command()
+@commands.add(example="photos.lance --versions 10")
 def stats(
-    uri: Uri,
+    version: Version,
     versions: Versions = 20,
     plot: Plot = False,
     png: Png = None,
     svg: Svg = None,
-    at: At = None,
-    options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show sizes of fragments, deleted rows and growth by version."""
-    snapshot = open_at(location(uri, options), at)
-    classes, grown = size_classes(snapshot), growth(snapshot, versions or None)
-    points = grown.points
+    table = version.open()
+    classes = table.descriptions.size_classes()
+    growth = table.descriptions.growth(versions or None)
+    points = growth.points
     if png is not None:
-        _keep(png, stats_png(classes, points))
+        _write(png, stats_png(classes, points))
     if svg is not None:
-        _keep(svg, stats_svg(classes, points).encode())
+        _write(svg, stats_svg(classes, points).encode())
     if output is OutputFormat.JSON:
         body = {
             "fragment_sizes": [asdict(each) for each in classes],
             "growth": [asdict(each) for each in points],
-            "damaged_versions": list(grown.damaged),
-            "truncated": bool(grown.older),
+            "damaged_versions": list(growth.damaged),
+            "truncated": bool(growth.older),
         }
-        print_json({**version_body(snapshot), **body})
+        print_json({**version_body(table.snapshot), **body})
         return
     console = stdout()
     console.print(_sizes(classes, plot))
     console.print()
     console.print(_growth(points, plot))
-    for version in grown.damaged:
-        console.print(Text(f"version {version} cannot be read: run `lancelake check`", "red"))
-    if grown.older:
-        console.print(Text(older_versions(grown.older, "--versions"), style="dim"))
+    for number in growth.damaged:
+        console.print(Text(f"version {number} cannot be read: run `lancelake check`", "red"))
+    if growth.older:
+        console.print(Text(older_versions(growth.older, "--versions"), style="dim"))
 
 
-def _keep(path: Path, picture: bytes) -> None:
+def _write(path: Path, picture: bytes) -> None:
     path.write_bytes(picture)
-    stderr().print(f"picture written to {words.printable(str(path))}")
+    stderr().print(f"picture written to {phrases.printable(str(path))}")
 
 
 def _sizes(classes: tuple[SizeClass, ...], has_bars: bool) -> Listing:
     names = ("rows per fragment", "fragments", "rows", "deleted")
     bars = [TextColumn("fragments"), TextColumn("share deleted")] if has_bars else []
-    table = Listing([*map(right, names), *bars])
+    listing = Listing([*map(right, names), *bars])
     most = max((each.fragments for each in classes), default=0)
     for each in classes:
-        counts = (words.number(n) for n in (each.fragments, each.rows, each.deleted_rows))
+        counts = (phrases.number(n) for n in (each.fragments, each.rows, each.deleted_rows))
         drawn = [
-            Text(bar(each.fragments, most, _BAR), "cyan"),
-            Text(bar(each.deleted_share, 1, _BAR), "red"),
+            Text(_bar(each.fragments, most, _BAR), "cyan"),
+            Text(_bar(each.deleted_share, 1, _BAR), "red"),
         ]
-        table.add(size_label(each), *counts, *(drawn if has_bars else ()))
-    return table
+        listing.add(size_label(each), *counts, *(drawn if has_bars else ()))
+    return listing
 
 
 def _growth(points: tuple[GrowthPoint, ...], has_bars: bool) -> Listing:
     numbers = [right("version"), TextColumn("operation"), right("rows"), right("size")]
-    table = Listing([*numbers, *([TextColumn("rows")] if has_bars else ())])
+    listing = Listing([*numbers, *([TextColumn("rows")] if has_bars else ())])
     most = max((point.rows for point in points), default=0)
     for point in points:
-        drawn = Text(bar(point.rows, most, _BAR), "cyan")
-        table.add(
+        drawn = Text(_bar(point.rows, most, _BAR), "cyan")
+        listing.add(
             str(point.version),
             point.operation,
-            words.number(point.rows),
-            words.size(point.data_bytes),
+            phrases.number(point.rows),
+            phrases.size(point.data_bytes),
             *((drawn,) if has_bars else ()),
         )
-    return table
+    return listing
+
+
+def _bar(value: float, most: float, width: int) -> str:
+    """Return a horizontal bar, in eighths of a character."""
+    eighths = 0 if most <= 0 else round(value / most * width * 8)
+    if value > 0:
+        eighths = max(1, eighths)
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

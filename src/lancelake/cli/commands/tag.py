@@ -1,111 +1,93 @@
-"""`lancelake tag`: list, create, move and delete tags."""
+"""List, create, move and delete tags."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.text import Text
 
-from lancelake.cli import words
-from lancelake.cli.at import open_at
-from lancelake.cli.console import OutputFormat, RowFormat, stdout
-from lancelake.cli.options import (
-    At,
-    Output,
-    RowOutput,
-    StorageOptions,
-    Uri,
-    location,
-    subcommands,
+from lancelake.cli import phrases
+from lancelake.cli.console import OutputFormat, RowFormat
+from lancelake.cli.options import CommandModule, NamedTable, Output, RowOutput, Version, argument
+from lancelake.cli.report import (
+    Listing,
+    TextColumn,
+    cut,
+    print_listing,
+    report,
+    report_list,
+    target_text,
 )
-from lancelake.cli.report import report, report_list, target_text
-from lancelake.cli.tables import Listing, TextColumn, cut
-from lancelake.commit.snapshot import Snapshot
-from lancelake.format.refs import Tag
-from lancelake.table.describe.documents import tag_document
-from lancelake.table.open import AtVersion
-from lancelake.table.refs import list_tags, load_tag
-from lancelake.table.tags import create_tag, move_tag, remove_tag
+from lancelake.core.values.descriptions import tag_document
+from lancelake.core.values.versions import AtVersion, tag_time
 
-app = subcommands("List, create, move and delete tags.")
+if TYPE_CHECKING:
+    from lancelake.core.table import Table
+    from lancelake.core.values.versions import Tag
 
-Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Name of the tag.")]
+commands = CommandModule(
+    "List, create, move and delete tags.", example="create photos.lance release-1"
+)
+
+Name = Annotated[str, argument("NAME", "Name of the tag.")]
 
 
-@app.command("list")
-def list_command(
-    uri: Uri, options: StorageOptions = None, output: RowOutput = RowFormat.TABLE
-) -> None:
+@commands.add("list", example="photos.lance")
+def list_command(at: NamedTable, output: RowOutput = RowFormat.TABLE) -> None:
     """List all tags."""
-    main = open_at(location(uri, options), None).main_location
-    tags = list_tags(main)
+    table = at.place.open()
+    tags = table.refs.tags()
     if output is not RowFormat.TABLE:
         items = [tag_document(name, tag) for name, tag in tags.items()]
-        report_list(output, {"uri": main.uri, "tags": items}, items)
+        report_list(output, {"uri": table.snapshot.main_location.uri, "tags": items}, items)
         return
-    table = Listing([cut("tag"), TextColumn("version"), TextColumn("created", is_optional=True)])
+    listing = Listing([cut("tag"), TextColumn("version"), TextColumn("created", is_optional=True)])
     for name, tag in tags.items():
         version = target_text(tag.branch, tag.version)
-        table.add(words.printable(name), version, Text(_day(tag.created_at), style="dim"))
-    console = stdout()
-    console.print(table)
-    console.print(Text(words.plural(len(tags), "tag"), style="dim"))
+        listing.add(phrases.printable(name), version, Text(_seconds(tag.created_at), style="dim"))
+    print_listing(listing, phrases.plural(len(tags), "tag"))
 
 
-@app.command("create")
-def create_command(
-    uri: Uri,
-    name: Name,
-    at: At = None,
-    options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
+@commands.add("create", example="photos.lance release-1 --at 1")
+def create_command(version: Version, name: Name, output: Output = OutputFormat.TABLE) -> None:
     """Create a tag for a version, which protects it from cleanup."""
-    snapshot = open_at(location(uri, options), at)
-    tag = create_tag(snapshot, name, AtVersion(snapshot.version))
-    _report(output, snapshot, name, tag)
+    table = version.open()
+    tag = table.refs.create_tag(name, AtVersion(table.snapshot.version))
+    _report(output, table, name, tag)
 
 
-@app.command("move")
-def move_command(
-    uri: Uri,
-    name: Name,
-    at: At = None,
-    options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
+@commands.add("move", example="photos.lance launch --at 2")
+def move_command(version: Version, name: Name, output: Output = OutputFormat.TABLE) -> None:
     """Move a tag to another version."""
-    snapshot = open_at(location(uri, options), at)
-    before = load_tag(snapshot.main_location, name)
-    tag = move_tag(snapshot, name, AtVersion(snapshot.version))
-    _report(output, snapshot, name, tag, before)
+    table = version.open()
+    before = table.refs.tag(name)
+    tag = table.refs.move_tag(name, AtVersion(table.snapshot.version))
+    _report(output, table, name, tag, before)
 
 
-@app.command("delete")
-def delete_command(
-    uri: Uri, name: Name, options: StorageOptions = None, output: Output = OutputFormat.TABLE
-) -> None:
+@commands.add("delete", example="photos.lance launch")
+def delete_command(at: NamedTable, name: Name, output: Output = OutputFormat.TABLE) -> None:
     """Delete a tag; the version is kept."""
-    snapshot = open_at(location(uri, options), None)
-    before = load_tag(snapshot.main_location, name)
-    remove_tag(snapshot, name)
-    body = {"uri": snapshot.main_location.uri, "deleted": tag_document(name, before)}
+    table = at.place.open()
+    before = table.refs.tag(name)
+    table.refs.remove_tag(name)
+    body = {"uri": table.snapshot.main_location.uri, "deleted": tag_document(name, before)}
     was = f"was {target_text(before.branch, before.version)}"
-    report(output, body, [("deleted", Text.assemble(words.printable(name), (f"  {was}", "dim")))])
+    report(output, body, [("deleted", Text.assemble(phrases.printable(name), (f"  {was}", "dim")))])
 
 
 def _report(
-    output: OutputFormat, snapshot: Snapshot, name: str, tag: Tag, before: Tag | None = None
+    output: OutputFormat, table: Table, name: str, tag: Tag, before: Tag | None = None
 ) -> None:
     former = None if before is None else tag_document(name, before)
-    body = {"uri": snapshot.main_location.uri, **tag_document(name, tag), "before": former}
+    uri = table.snapshot.main_location.uri
+    body = {"uri": uri, **tag_document(name, tag), "before": former}
     target = Text(target_text(tag.branch, tag.version))
     if before is not None:
         target.append(f"  was {target_text(before.branch, before.version)}", style="dim")
-    report(output, body, [("tag", Text(words.printable(name), "bold cyan")), ("version", target)])
+    report(output, body, [("tag", Text(phrases.printable(name), "bold cyan")), ("version", target)])
 
 
-def _day(created_at: str | None) -> str:
-    """Return the time in seconds, as stored in the document."""
-    return "" if created_at is None else words.printable(created_at.partition(".")[0])
+def _seconds(created_at: str | None) -> str:
+    """Return the time of a tag in UTC, in seconds."""
+    return "" if created_at is None else f"{tag_time(created_at):%Y-%m-%dT%H:%M:%S}"

@@ -1,52 +1,37 @@
-"""`lancelake take`: show rows by position."""
+"""Show rows by position."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 
-from lancelake.cli.at import open_at
 from lancelake.cli.console import RowFormat
-from lancelake.cli.options import (
-    At,
-    Columns,
-    RowOutput,
-    StorageOptions,
-    Uri,
-    column_names,
-    location,
-)
-from lancelake.cli.row_view import print_rows
-from lancelake.data.column_reader import RowOffsets
-from lancelake.scan.request import ScanRequest
-from lancelake.scan.take import take as take_rows
+from lancelake.cli.options import Columns, CommandModule, RowOutput, Version, argument, column_names
+from lancelake.cli.rows import print_rows
+from lancelake.core.values.reads import ScanRequest
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from lancelake.core.values.reads import RowOffsets
+
+commands = CommandModule()
 
 _MOST = (1 << 64) - 1
 
 
-@app.command()
+@commands.add(example="photos.lance 0,2")
 def take(
-    uri: Uri,
-    rows: Annotated[
-        str,
-        typer.Argument(
-            metavar="ROWS", show_default=False, help="Row positions from 0, such as 3,17,99."
-        ),
-    ],
+    version: Version,
+    rows: Annotated[str, argument("ROWS", "Row positions from 0, such as 3,17,99.")],
     columns: Columns = None,
-    at: At = None,
-    options: StorageOptions = None,
     output: RowOutput = RowFormat.TABLE,
 ) -> None:
     """Show rows by position, in the order requested."""
     numbers = _numbers(rows)
-    snapshot = open_at(location(uri, options), at)
-    table = take_rows(snapshot, numbers, ScanRequest(columns=column_names(columns)))
-    print_rows(table, snapshot, output)
+    table = version.open()
+    result = table.take(numbers, ScanRequest(columns=column_names(columns)))
+    print_rows(result, table.snapshot, output)
 
 
 def _numbers(text: str) -> RowOffsets:

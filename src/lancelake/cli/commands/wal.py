@@ -1,62 +1,61 @@
-"""`lancelake wal`: the MemWAL of a table, its state, merges, garbage and entries."""
+"""Set up, show, merge and clean up the MemWAL, a log of upserts."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
 import typer
 from rich.text import Text
 
-from lancelake.cli import words
-from lancelake.cli.at import open_head
-from lancelake.cli.console import OutputFormat, RowFormat, print_json, stdout
+from lancelake.cli import phrases
+from lancelake.cli.console import OutputFormat, RowFormat, print_json
 from lancelake.cli.options import (
-    Branch,
+    Change,
+    CommandModule,
+    Head,
     MaxRows,
-    Message,
     Output,
     RowOutput,
-    StorageOptions,
-    Uri,
     age,
     column_names,
-    location,
-    subcommands,
+    flag,
+    option,
 )
-from lancelake.cli.report import report, version_body, version_rows
-from lancelake.cli.row_view import print_stream
-from lancelake.cli.tables import Listing, TextColumn, right
-from lancelake.commit.snapshot import Snapshot
-from lancelake.format.arrow_schema import public_schema
-from lancelake.memwal.collect import Collected, collect_garbage
-from lancelake.memwal.merge import MergedRegions, merge_generations
-from lancelake.memwal.region_files import list_regions
-from lancelake.memwal.setup import set_up
-from lancelake.memwal.shape import TOMBSTONE, RowShape
-from lancelake.memwal.status import RegionStatus, WalStatus, wal_status
-from lancelake.memwal.tail import TailEntry, read_entries
-from lancelake.memwal.take_over import flush_tails
-from lancelake.table.publish import CommitChoices
+from lancelake.cli.report import (
+    Listing,
+    TextColumn,
+    print_listing,
+    report_version,
+    right,
+    version_body,
+)
+from lancelake.cli.rows import print_stream
+from lancelake.core.table import Table
+from lancelake.core.values.metadata import public_schema
+from lancelake.core.values.wal import TOMBSTONE, RowShape, list_regions
 
-app = subcommands("Set up, show, merge and clean up the MemWAL, a log of upserts.")
+if TYPE_CHECKING:
+    from lancelake.core.values.wal import Collected, MergedRegions, RegionStatus, TailEntry
+
+commands = CommandModule(
+    "Set up, show, merge and clean up the MemWAL, a log of upserts.",
+    example="init photos.lance --key id",
+)
 
 _TAIL = pa.schema([("region", pa.string()), ("position", pa.int64()), ("change", pa.string())])
 
 Flush = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--flush",
-        help="Flush the logs first, so that all rows are merged. This fences the writers of "
+        "Flush the logs first, so that all rows are merged. This fences the writers of "
         "their regions.",
     ),
 ]
-RegionIds = Annotated[
-    list[uuid.UUID] | None,
-    typer.Option("--region", metavar="ID", show_default=False, help="Only this region."),
-]
+RegionIds = Annotated[list[uuid.UUID] | None, option("--region", "ID", "Only this region.")]
 Buckets = Annotated[
     int,
     typer.Option(
@@ -65,158 +64,124 @@ Buckets = Annotated[
     ),
 ]
 Key = Annotated[
-    str | None,
-    typer.Option(
-        "--key",
-        metavar="A,B",
-        show_default=False,
-        help="Primary key to declare. By default, that of the table.",
-    ),
+    str | None, option("--key", "A,B", "Primary key to declare. By default, that of the table.")
 ]
 OlderThan = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--older-than",
-        metavar="AGE",
-        show_default=False,
-        help="Remove files of rows that were merged longer ago than this, such as 2days, 12h or "
+        "AGE",
+        "Remove files of rows that were merged longer ago than this, such as 2days, 12h or "
         "0s. By default 1day.",
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")]
+DryRun = Annotated[bool, flag("--dry-run", "Only show what would be removed.")]
 After = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--after",
-        metavar="POSITION",
+        "POSITION",
+        "Entries after this position. By default, those that are not flushed.",
         min=0,
-        show_default=False,
-        help="Entries after this position. By default, those that are not flushed.",
     ),
 ]
 
 
-@app.command("init")
+@commands.add("init", example="photos.lance --key id")
 def init_command(
-    uri: Uri,
-    buckets: Buckets = 8,
-    key: Key = None,
-    branch: Branch = None,
-    message: Message = None,
-    options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
+    change: Change, buckets: Buckets = 8, key: Key = None, output: Output = OutputFormat.TABLE
 ) -> None:
     """Add a MemWAL to a table, for durable upserts with low latency."""
-    base = open_head(location(uri, options), branch)
     names = column_names(key, "--key")
-    made = set_up(base, buckets=buckets, key=names, choices=CommitChoices(message=message))
-    report(output, version_body(made), version_rows(made))
+    done = change.open().wal.set_up(buckets=buckets, key=names, choices=change.choices)
+    report_version(output, done)
 
 
-@app.command("status")
-def status_command(
-    uri: Uri,
-    branch: Branch = None,
-    options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
-) -> None:
+@commands.add("status", example="users.lance")
+def status_command(head: Head, output: Output = OutputFormat.TABLE) -> None:
     """Show the regions, and how many of their rows are not merged."""
-    base = open_head(location(uri, options), branch)
-    found = wal_status(base)
+    table = head.open()
+    status = table.wal.status()
     if output is OutputFormat.JSON:
-        print_json({**version_body(base), **_status_body(found)})
+        body = {
+            "num_regions": status.details.num_regions,
+            "regions": [_region_body(each) for each in status.regions],
+        }
+        print_json({**version_body(table.snapshot), **body})
         return
-    table = Listing(
-        [
-            TextColumn("region"),
-            right("epoch"),
-            right("merged"),
-            right("unmerged"),
-            right("flushed rows"),
-            right("log rows"),
-            TextColumn("state"),
-        ]
-    )
-    for each in found.regions:
-        table.add(
+    numbers = map(right, ("epoch", "merged", "unmerged", "flushed rows", "log rows"))
+    listing = Listing([TextColumn("region"), *numbers, TextColumn("state")])
+    for each in status.regions:
+        listing.add(
             str(each.region),
             str(each.manifest.writer_epoch),
             str(each.merged_generation),
             str(len(each.unmerged)),
-            words.number(each.flushed_rows),
-            words.number(each.tail_rows),
+            phrases.number(each.flushed_rows),
+            phrases.number(each.tail_rows),
             "active" if each.manifest.is_active else "sealed",
         )
-    console = stdout()
-    console.print(table)
-    console.print(Text(words.plural(len(found.regions), "region"), style="dim"))
+    print_listing(listing, phrases.plural(len(status.regions), "region"))
 
 
-@app.command("merge")
+@commands.add("merge", example="users.lance --flush")
 def merge_command(
-    uri: Uri,
+    change: Change,
     flush: Flush = False,
     region: RegionIds = None,
-    branch: Branch = None,
-    message: Message = None,
-    options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Merge flushed rows into the table with one commit."""
-    base = open_head(location(uri, options), branch)
+    table = change.open()
     if flush:
-        flush_tails(base, region)
-    done = merge_generations(base, region, choices=CommitChoices(message=message))
-    report(output, _merge_body(done), _merge_rows(done))
+        table.wal.flush_tails(region)
+    done = table.wal.merge(region, choices=change.choices)
+    report_version(output, done.snapshot, _merge_body(done), _merge_rows(done))
 
 
-@app.command("gc")
+@commands.add("gc", example="users.lance --dry-run")
 def collect_command(
-    uri: Uri,
+    head: Head,
     older_than: OlderThan = None,
     dry_run: DryRun = False,
-    branch: Branch = None,
-    options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Remove merged generations, and log entries that are flushed."""
-    base = open_head(location(uri, options), branch)
+    table = head.open()
     limit = None if older_than is None else age(older_than, "'--older-than'")
-    done = collect_garbage(base, older_than=limit, dry_run=dry_run)
+    done = table.wal.collect_garbage(older_than=limit, dry_run=dry_run)
     if not done.regions:
-        wal_status(base)  # raises for a table that has no MemWAL, and no files of an ended one
-    report(output, _collect_body(base, done), _collect_rows(base, done))
+        table.wal.status()  # raises for a table that has no MemWAL, and no files of an ended one
+    report_version(output, table.snapshot, _collect_body(done), _collect_rows(done))
 
 
-@app.command("tail")
+@commands.add("tail", example="users.lance")
 def tail_command(
-    uri: Uri,
+    head: Head,
     region: RegionIds = None,
     after: After = None,
     rows: MaxRows = None,
-    branch: Branch = None,
-    options: StorageOptions = None,
     output: RowOutput = RowFormat.TABLE,
 ) -> None:
     """Show the rows of log entries that are not flushed, region by region."""
-    base = open_head(location(uri, options), branch)
-    wal_status(base)
+    table = head.open()
+    table.wal.status()
     # Tombstones have nothing but the key.
-    own = [f.with_nullable(True) for f in public_schema(RowShape.of(base).table)]
-    shown = pa.schema([*_TAIL, *own])
-    regions = list_regions(base.location) if region is None else region
-    print_stream(_entries(base, regions, after, shown), shown, base, output, rows)
+    columns = [f.with_nullable(True) for f in public_schema(RowShape.of(table.snapshot).table)]
+    schema = pa.schema([*_TAIL, *columns])
+    regions = list_regions(table.location) if region is None else region
+    print_stream(_entries(table, regions, after, schema), schema, table.snapshot, output, rows)
 
 
 def _entries(
-    base: Snapshot, regions: Sequence[uuid.UUID], after: int | None, shown: pa.Schema
+    table: Table, regions: Sequence[uuid.UUID], after: int | None, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     for region in regions:
-        for entry in read_entries(base, region, after):
-            yield from _changes(region, entry, shown)
+        for entry in table.wal.read_entries(region, after):
+            yield from _changes(region, entry, schema)
 
 
-def _changes(region: uuid.UUID, entry: TailEntry, shown: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _changes(region: uuid.UUID, entry: TailEntry, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for batch in entry.rows.combine_chunks().to_batches():
         marks = batch.column(TOMBSTONE).to_pylist()
         yield pa.RecordBatch.from_arrays(
@@ -224,17 +189,10 @@ def _changes(region: uuid.UUID, entry: TailEntry, shown: pa.Schema) -> Iterator[
                 pa.array([str(region)] * batch.num_rows),
                 pa.array([entry.position] * batch.num_rows, pa.int64()),
                 pa.array(["delete" if gone else "upsert" for gone in marks]),
-                *(batch.column(field.name) for field in list(shown)[len(_TAIL) :]),
+                *(batch.column(field.name) for field in list(schema)[len(_TAIL) :]),
             ],
-            schema=shown,
+            schema=schema,
         )
-
-
-def _status_body(found: WalStatus) -> dict[str, Any]:  # JSON
-    return {
-        "num_regions": found.details.num_regions,
-        "regions": [_region_body(each) for each in found.regions],
-    }
 
 
 def _region_body(each: RegionStatus) -> dict[str, Any]:  # JSON
@@ -247,7 +205,6 @@ def _region_body(each: RegionStatus) -> dict[str, Any]:  # JSON
 
 def _merge_body(done: MergedRegions) -> dict[str, Any]:  # JSON
     return {
-        **version_body(done.snapshot),
         "merged": {str(mark.region_id): mark.generation for mark in done.marks},
         "rows_inserted": done.counts.inserted,
         "rows_updated": done.counts.updated,
@@ -256,19 +213,17 @@ def _merge_body(done: MergedRegions) -> dict[str, Any]:  # JSON
 
 
 def _merge_rows(done: MergedRegions) -> Iterator[tuple[str, Text | str]]:
-    yield from version_rows(done.snapshot)
     if not done.marks:
         yield "", Text("nothing to merge", style="green")
         return
-    yield "merged", words.plural(len(done.marks), "region")
-    yield "inserted", words.plural(done.counts.inserted, "row")
-    yield "updated", words.plural(done.counts.updated, "row")
-    yield "deleted", words.plural(done.counts.deleted, "row")
+    yield "merged", phrases.plural(len(done.marks), "region")
+    yield "inserted", phrases.plural(done.counts.inserted, "row")
+    yield "updated", phrases.plural(done.counts.updated, "row")
+    yield "deleted", phrases.plural(done.counts.deleted, "row")
 
 
-def _collect_body(base: Snapshot, done: Collected) -> dict[str, Any]:  # JSON
+def _collect_body(done: Collected) -> dict[str, Any]:  # JSON
     return {
-        **version_body(base),
         "dry_run": done.is_dry_run,
         "bytes": done.size_bytes,
         "regions": [
@@ -282,10 +237,9 @@ def _collect_body(base: Snapshot, done: Collected) -> dict[str, Any]:  # JSON
     }
 
 
-def _collect_rows(base: Snapshot, done: Collected) -> Iterator[tuple[str, Text | str]]:
-    yield from version_rows(base)
+def _collect_rows(done: Collected) -> Iterator[tuple[str, Text | str]]:
     generations = sum(len(each.trimmed) for each in done.regions)
     removed = "would remove" if done.is_dry_run else "removed"
-    files = words.plural(len(done.files), "file")
-    count = words.plural(generations, "generation")
-    yield removed, f"{count}, {files}, {words.size(done.size_bytes)}"
+    files = phrases.plural(len(done.files), "file")
+    count = phrases.plural(generations, "generation")
+    yield removed, f"{count}, {files}, {phrases.size(done.size_bytes)}"

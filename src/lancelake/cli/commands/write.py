@@ -1,4 +1,4 @@
-"""`lancelake write`: write files to a table."""
+"""Write files to a table."""
 
 from __future__ import annotations
 
@@ -6,34 +6,38 @@ from typing import Annotated
 
 import typer
 
-from lancelake.cli.at import open_head
 from lancelake.cli.console import OutputFormat
-from lancelake.cli.options import (
-    Branch,
+from lancelake.cli.options import Branch, CommandModule, Message, Output, StorageOptions, Uri
+from lancelake.cli.source_files import (
     Delimiter,
-    Message,
-    Output,
+    Format,
+    MergeSchema,
     Partitions,
-    StorageOptions,
-    Uri,
-    location,
+    Source,
+    StableRowIds,
 )
-from lancelake.cli.sources.partitions import partition_columns
-from lancelake.cli.sources.places import find_sources
-from lancelake.cli.sources.readers import FOLDER_SUFFIXES, SourceFormat
-from lancelake.cli.sources.stream import Sources
-from lancelake.cli.write_run import StableRowIds, write_sources
+from lancelake.cli.tables import open_head, place_of
+from lancelake.cli.write_run import write_sources
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.arrays.text import InvalidText, chosen_text
-from lancelake.data.write_task import MAX_ROWS_PER_FILE
-from lancelake.errors import InvalidRequestError
-from lancelake.format import file_version
+from lancelake.core.table_place import TablePlace
+from lancelake.core.values.writes import (
+    MAX_ROWS_PER_FILE,
+    FileVersion,
+    InvalidText,
+    OptionNames,
+    RowsByFilter,
+    SchemaMode,
+    WriteMode,
+    WriteOptions,
+    chosen_text,
+    file_version,
+)
 from lancelake.format.arrow_schema import public_schema
-from lancelake.format.file_version import FileVersion
 from lancelake.storage.location import Location
+from lancelake.table.ingest.files import FOLDER_SUFFIXES, Sources, partition_columns
+from lancelake.table.ingest.places import find_sources
 from lancelake.table.open import open_existing
-from lancelake.table.publish import CommitChoices
-from lancelake.table.write import SchemaMode, WriteMode, WriteOptions
+from lancelake.table.publish import CommitChoices, OnceOnly
 
 InvalidUtf8 = Annotated[
     str,
@@ -43,29 +47,12 @@ InvalidUtf8 = Annotated[
         help="Refuse strings that are not UTF-8, or replace invalid bytes with U+FFFD.",
     ),
 ]
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+commands = CommandModule()
 
-Source = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="SOURCE",
-        show_default=False,
-        help="Files, folders, patterns such as 'day-*.parquet' or objects such as s3://bucket/day; "
-        "- for an Arrow stream on standard input.",
-    ),
-]
 Mode = Annotated[
     WriteMode,
     typer.Option(
         "--mode", help="Create a table that must not exist yet, append rows, or overwrite all rows."
-    ),
-]
-Format = Annotated[
-    SourceFormat | None,
-    typer.Option(
-        "--format",
-        show_default=False,
-        help="Format of the files, if it cannot be inferred from their names.",
     ),
 ]
 MaxRows = Annotated[
@@ -78,15 +65,42 @@ DataVersion = Annotated[
         metavar="VERSION",
         show_default=False,
         help="Format of the data files of a created or overwritten table: 2.0, 2.1 or 2.2. "
-        f"By default {file_version.DEFAULT.value}.",
+        f"By default {file_version.DEFAULT.value}, or a newer one that the columns need.",
     ),
 ]
-MergeSchema = Annotated[
-    bool, typer.Option("--merge-schema", help="Add columns that the table does not have.")
+ReplaceWhere = Annotated[
+    str | None,
+    typer.Option(
+        "--replace-where",
+        metavar="SQL",
+        show_default=False,
+        help="Overwrite only the rows that match a condition, as all new rows must.",
+    ),
 ]
+TxnAppId = Annotated[
+    str | None,
+    typer.Option(
+        "--txn-app-id",
+        metavar="NAME",
+        show_default=False,
+        help="Application of an idempotent write; needs --txn-version.",
+    ),
+]
+TxnVersion = Annotated[
+    int | None,
+    typer.Option(
+        "--txn-version",
+        min=0,
+        show_default=False,
+        help="Number of the write in its application; it is committed once.",
+    ),
+]
+_NAMES = OptionNames(
+    stable_row_ids="--stable-row-ids", replaces="--replace-where", overwrite="--mode overwrite"
+)
 
 
-@app.command("write")
+@commands.add(example="day-1.csv days.lance --mode append")
 def write_command(
     sources: Source,
     uri: Uri,
@@ -99,6 +113,9 @@ def write_command(
     stable_row_ids: StableRowIds = False,
     merge_schema: MergeSchema = False,
     invalid_utf8: InvalidUtf8 = InvalidText.REFUSE.value,
+    replace_where: ReplaceWhere = None,
+    txn_app_id: TxnAppId = None,
+    txn_version: TxnVersion = None,
     branch: Branch = None,
     message: Message = None,
     options: StorageOptions = None,
@@ -110,8 +127,10 @@ def write_command(
     their names. Appended columns are cast to the types of the table; types of other text values are
     inferred from the first rows.
     """
-    files = find_sources(sources, options, FOLDER_SUFFIXES)
-    place = location(uri, options)
+    place = place_of(uri, options).location
+    files = find_sources(
+        sources, lambda source: place_of(source, options).location, FOLDER_SUFFIXES
+    )
     base = _existing(place, branch)
     chosen = WriteOptions(
         mode=mode,
@@ -119,11 +138,13 @@ def write_command(
         max_rows_per_file=max_rows_per_file,
         data_version=_data_version(data_storage_version),
         text=chosen_text(invalid_utf8, "--invalid-utf8"),
-        choices=CommitChoices(message=message, enable_stable_row_ids=stable_row_ids),
+        choices=CommitChoices(message=message, enable_stable_row_ids=stable_row_ids or None),
+        once=OnceOnly.of(txn_app_id, txn_version, names=("--txn-app-id", "--txn-version")),
+        replaces=None if replace_where is None else RowsByFilter(condition=replace_where),
+        names=_NAMES,
     )
-    _ensure_kept(base, chosen)
-    is_append = base is not None and mode is WriteMode.APPEND
-    types = public_schema(base.manifest.schema) if base is not None and is_append else None
+    keeps_columns = mode is WriteMode.APPEND or replace_where is not None
+    types = public_schema(base.manifest.schema) if base is not None and keeps_columns else None
     reading = Sources(
         files=files,
         format=format,
@@ -140,16 +161,6 @@ def _data_version(name: str | None) -> FileVersion | None:
 
 def _existing(place: Location, branch: str | None) -> Snapshot | None:
     """Open the table, which need not exist unless a branch is specified."""
-    return open_existing(place) if branch is None else open_head(place, branch)
-
-
-def _ensure_kept(base: Snapshot | None, options: WriteOptions) -> None:
-    """Refuse options that conflict with fixed properties of the table."""
-    if base is None or options.mode is WriteMode.CREATE:
-        return
-    if options.choices.enable_stable_row_ids and not base.manifest.has_stable_row_ids:
-        problem = (
-            "this table has no stable row ids, and they cannot be enabled for an existing table"
-        )
-        action = "Omit --stable-row-ids, or create a new table."
-        raise InvalidRequestError(problem, table=base.location.uri, action=action)
+    if branch is None:
+        return open_existing(place)
+    return open_head(TablePlace(place), branch).snapshot

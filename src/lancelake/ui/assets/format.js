@@ -31,7 +31,7 @@ export function age(text) {
 
 export function moment(text) {
   if (!text) return "unknown";
-  return `${text.replace("T", " ").replace(/\.\d+/, "").replace("+00:00", "")} UTC`;
+  return text.replace("T", " ");
 }
 
 export function plural(count, word) {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from lancelake.format.counts import plural as plural  # noqa: PLC0414  # for commands
-from lancelake.format.counts import size as size  # noqa: PLC0414  # for commands
+from lancelake.format.words import plural as plural  # noqa: PLC0414  # for commands
+from lancelake.format.words import size as size  # noqa: PLC0414  # for commands
 
 VALUES_UNREAD = "values not read, use --data"
 """Note of a check that opens no data file."""
@@ -55,15 +55,15 @@ def duration(milliseconds: float) -> str:
 
 
 def moment(when: datetime) -> str:
-    """Format a time in seconds, in UTC."""
-    return f"{when:%Y-%m-%d %H:%M:%S} UTC"
+    """Format a time in full, so that it selects its version."""
+    return when.isoformat(sep=" ")
 
 
 def printable(text: str) -> str:
     """Return text with terminal control characters escaped."""
-    return _UNPRINTABLE.sub(lambda found: _SHORT.get(found[0], f"\\u{ord(found[0]):04x}"), text)
+    return _UNPRINTABLE.sub(lambda match: _SHORT.get(match[0], f"\\u{ord(match[0]):04x}"), text)
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """Truncate text to a number of characters."""
     return text if len(text) <= most else text[: max(0, most - 1)] + "…"
