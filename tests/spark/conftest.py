@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from lancelake.spark import session
 
+SECRET = "spark.hadoop.tests.secret"
+
 
 @pytest.fixture(scope="session")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -21,6 +23,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark(warehouse: Path) -> Iterator[SparkSession]:
     """Return a session that knows Lance tables."""
     conf = {
+        SECRET: "not-to-be-shown",
         "spark.driver.memory": "1g",
         "spark.log.level": "OFF",
         "spark.sql.shuffle.partitions": 2,
@@ -30,6 +33,6 @@ def spark(warehouse: Path) -> Iterator[SparkSession]:
         "spark.ui.enabled": False,
         "spark.ui.showConsoleProgress": False,
     }
-    found = session("local[2]", root=str(warehouse), **conf)
-    yield found
-    found.stop()
+    result = session("local[2]", root=str(warehouse), **conf)
+    yield result
+    result.stop()

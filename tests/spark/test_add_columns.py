@@ -17,9 +17,8 @@ from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 
 import lancelake
 from lancelake.errors import InvalidRequestError, LanceTableError
-from lancelake.spark import LanceTable
-from lancelake.spark.columns import add_columns
-from lancelake.spark.jobs.partition_job import on_partitions
+from lancelake.spark import LanceTable, columns
+from lancelake.spark.jobs import on_partitions
 
 ROWS = 1000
 # Their declared types leave no room for functions of plain types.
@@ -33,8 +32,8 @@ def embedded(column: str) -> Column:
     def numbers(texts: pd.Series) -> pd.Series:
         return texts.map(lambda text: [float(len(text)), 0.5])
 
-    found: Column = make_udf(numbers, "array<float>")(column)
-    return found
+    result: Column = make_udf(numbers, "array<float>")(column)
+    return result
 
 
 def shouted(column: str) -> Column:
@@ -43,8 +42,8 @@ def shouted(column: str) -> Column:
     def upper(texts: pa.Array) -> pa.Array:
         return pc.utf8_upper(texts)
 
-    found: Column = make_arrow_udf(upper, "string")(column)
-    return found
+    result: Column = make_arrow_udf(upper, "string")(column)
+    return result
 
 
 @pytest.fixture(params=[True, False], ids=["stable_row_ids", "addresses"])
@@ -155,24 +154,24 @@ def test_rows_added_meanwhile_get_values_too(
     described: list[str] = []
 
     def interrupted(*args: Any, **kwargs: Any) -> Any:
-        found = on_partitions(*args, **kwargs)
+        result = on_partitions(*args, **kwargs)
         if not described:
             more = pa.table({"id": [ROWS], "text": ["late"]})
             lancelake.write_dataset(more, uri, mode="append")
         described.append(kwargs["description"])
-        return found
+        return result
 
-    monkeypatch.setattr(add_columns, "on_partitions", interrupted)
+    monkeypatch.setattr(columns, "on_partitions", interrupted)
     LanceTable.forPath(spark, uri).addColumns({"len": f.length("text")})
     assert [row["len"] for row in rows(uri)] == [*(len(f"t{i}") for i in live()), 4]
     assert len(described) == 2
 
 
-def test_a_run_goes_on_where_the_last_one_ended(
+def test_a_run_resumes_where_the_last_one_ended(
     spark: SparkSession, uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[int] = []
-    monkeypatch.setattr(add_columns, "_WAVE", 2)
+    monkeypatch.setattr(columns, "_WAVE", 2)
 
     def killed(frame: Any, work: Any, **kwargs: Any) -> Any:
         if len(done) == 2:
@@ -183,7 +182,7 @@ def test_a_run_goes_on_where_the_last_one_ended(
     table = LanceTable.forPath(spark, uri)
     checkpoint = tmp_path / "kept.sqlite"
     with monkeypatch.context() as patched:
-        patched.setattr(add_columns, "on_partitions", killed)
+        patched.setattr(columns, "on_partitions", killed)
         with pytest.raises(KeyboardInterrupt):
             table.addColumns({"len": f.length("text")}, checkpoint=str(checkpoint))
     before = set(Path(uri, "data").iterdir())
@@ -203,7 +202,7 @@ def test_functions_see_the_rows_whichever_way_spark_hands_them_over(
     spark.conf.set(setting, is_columnar)
     try:
         frame = spark.read.format("lance").load(uri).select("id", embedded("text").alias("emb"))
-        found = {row.id: row.emb[0] for row in frame.collect()}
+        result = {row.id: row.emb[0] for row in frame.collect()}
     finally:
         spark.conf.set(setting, str(before))
-    assert found == {i: len(f"t{i}") for i in live()}
+    assert result == {i: len(f"t{i}") for i in live()}

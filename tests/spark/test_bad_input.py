@@ -80,14 +80,14 @@ class Place:
 @pytest.fixture(scope="module")
 def place(spark: SparkSession, warehouse: Path) -> Iterator[Place]:
     """Return tables that are sound and tables that are not."""
-    found = Place(spark, warehouse)
+    result = Place(spark, warehouse)
     data = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}, schema=SCHEMA)
-    table = lancelake.write_dataset(data, found.path)
+    table = lancelake.write_dataset(data, result.path)
     table.tags.create("first", 1)
     table.create_branch("trial", 1)
-    lancelake.write_dataset(data.slice(0, 1), found.path, mode="append")
-    _make_unsound(found)
-    yield found
+    lancelake.write_dataset(data.slice(0, 1), result.path, mode="append")
+    _make_unsound(result)
+    yield result
     spark.sql("DROP NAMESPACE lance.bad CASCADE")
 
 
@@ -221,7 +221,10 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
     "a version that was cleaned up": (
         lambda p: p.load(p.at("cleaned.lance"), version=1),
         VersionNotFoundError,
-        ("version 1 was not found", "removed by cleanup; the oldest version left is 2"),
+        (
+            "version 1 was not found",
+            "The oldest version is 2: those before it were removed by cleanup",
+        ),
     ),
     "a misspelt tag": (
         lambda p: p.load(tag="frist"),
@@ -232,6 +235,16 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
         lambda p: p.sql("SELECT * FROM {t} VERSION AS OF 'frist'"),
         RefNotFoundError,
         ("tag frist does not exist", "Did you mean first?"),
+    ),
+    "a branch that is taken for a tag in SQL": (
+        lambda p: p.sql("SELECT * FROM {t} VERSION AS OF 'trial'"),
+        RefNotFoundError,
+        ("tag trial does not exist: trial is a branch", "Read it as lance.bad.orders.branch_trial"),
+    ),
+    "several paths": (
+        lambda p: p.spark.read.format("lance").load([p.path, p.path]),
+        InvalidRequestError,
+        ("one path can be loaded at a time", "unionByName"),
     ),
     "a misspelt branch": (
         lambda p: p.load(branch="tiral"),
@@ -384,7 +397,7 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
             .execute()
         ),
         InvalidRequestError,
-        ("Ambiguous merge", "orders.lance, version 2", "Deduplicate the source by key"),
+        ("Ambiguous merge", "(id = 1;", "orders.lance, version 2", "Deduplicate the source by key"),
     ),
     "a merge in SQL in which rows match twice": (
         lambda p: p.sql(
@@ -392,7 +405,7 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
             "ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = s.name"
         ),
         InvalidRequestError,
-        ("Ambiguous merge", "orders.lance, version 2"),
+        ("Ambiguous merge", "(id = 1;", "orders.lance, version 2"),
     ),
     "an update of a column that is not there": (
         lambda p: p.table.update("id = 1", {"nam": "'x'"}),
@@ -447,7 +460,7 @@ SPARKS_OWN = {
 
 
 @pytest.mark.parametrize("query", SPARKS_OWN)
-def test_what_spark_finds_first_it_says_itself(place: Place, query: str) -> None:
+def test_errors_that_spark_finds_first_are_those_of_spark(place: Place, query: str) -> None:
     with pytest.raises(AnalysisException) as caught:
         place.sql(query)
     assert caught.value.getCondition() == SPARKS_OWN[query]

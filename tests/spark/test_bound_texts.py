@@ -115,8 +115,8 @@ def second(place: str) -> datetime:
     """Return when the second version was committed, after appending one row."""
     row = pa.table({"ts": pa.array(DAYS[:1], pa.timestamp("us", "UTC")), "x": [2.0], "g": [4]})
     lancelake.write_dataset(row, place, mode="append")
-    found: datetime = lancelake.LanceDataset(place).versions()[-1]["timestamp"]
-    return found.astimezone(UTC)
+    result: datetime = lancelake.LanceDataset(place).versions()[-1]["timestamp"]
+    return result.astimezone(UTC)
 
 
 def local(time: datetime) -> str:

@@ -18,12 +18,12 @@ from lancelake.spark import error_of
 @pytest.fixture(scope="module")
 def path(spark: SparkSession, warehouse: Path) -> Iterator[str]:
     """Return the place of `lance.shop.orders`: two versions, a tag on the first, a branch."""
-    found = warehouse / "shop" / "orders.lance"
-    table = lancelake.write_dataset(pa.table({"id": [1, 2, 3]}), found)
+    place = warehouse / "shop" / "orders.lance"
+    table = lancelake.write_dataset(pa.table({"id": [1, 2, 3]}), place)
     table.tags.create("first", 1)
     table.create_branch("trial", 1)
-    lancelake.write_dataset(pa.table({"id": [4]}), found, mode="append")
-    yield str(found)
+    lancelake.write_dataset(pa.table({"id": [4]}), place, mode="append")
+    yield str(place)
     spark.sql("DROP NAMESPACE lance.shop CASCADE")
 
 
@@ -68,7 +68,7 @@ def test_tables_are_reached_by_path(spark: SparkSession, path: str) -> None:
 @pytest.mark.parametrize(
     ("table", "column", "expected"),
     [
-        ("history", "operation", ["Append", "Overwrite"]),
+        ("history", "operation", ["WRITE", "WRITE"]),
         ("versions", "rows", [3, 4]),
         ("fragments", "rows", [3, 1]),
         ("files", "fragment_id", [0, 1]),
@@ -97,18 +97,18 @@ def test_a_missing_table_is_named(spark: SparkSession, path: str) -> None:
 
 
 def test_a_missing_version_is_our_error(spark: SparkSession, path: str) -> None:
-    found = failure(spark, "SELECT * FROM lance.shop.orders VERSION AS OF 77")
-    assert isinstance(found, VersionNotFoundError)
+    error = failure(spark, "SELECT * FROM lance.shop.orders VERSION AS OF 77")
+    assert isinstance(error, VersionNotFoundError)
 
 
 def test_a_missing_tag_is_our_error(spark: SparkSession, path: str) -> None:
-    found = failure(spark, "SELECT * FROM lance.shop.orders VERSION AS OF 'nope'")
-    assert isinstance(found, RefNotFoundError)
+    error = failure(spark, "SELECT * FROM lance.shop.orders VERSION AS OF 'nope'")
+    assert isinstance(error, RefNotFoundError)
 
 
 def test_a_time_before_the_table_is_our_error(spark: SparkSession, path: str) -> None:
-    found = failure(spark, "SELECT * FROM lance.shop.orders TIMESTAMP AS OF '2001-01-01'")
-    assert isinstance(found, VersionNotFoundError)
+    error = failure(spark, "SELECT * FROM lance.shop.orders TIMESTAMP AS OF '2001-01-01'")
+    assert isinstance(error, VersionNotFoundError)
 
 
 def test_tables_and_namespaces_come_and_go(spark: SparkSession) -> None:
@@ -128,7 +128,7 @@ def test_tables_and_namespaces_come_and_go(spark: SparkSession) -> None:
     assert "fresh" not in values(spark, "SHOW NAMESPACES IN lance")
 
 
-def test_metadata_columns_say_where_a_row_lies(spark: SparkSession, path: str) -> None:
+def test_metadata_columns_name_the_location_of_a_row(spark: SparkSession, path: str) -> None:
     query = "SELECT id, _fragid, _rowaddr, _rowid FROM lance.shop.orders WHERE id > 2 ORDER BY id"
-    found = [tuple(row) for row in spark.sql(query).collect()]
-    assert found == [(3, 0, 2, 2), (4, 1, 1 << 32, 1 << 32)]
+    rows = [tuple(row) for row in spark.sql(query).collect()]
+    assert rows == [(3, 0, 2, 2), (4, 1, 1 << 32, 1 << 32)]

@@ -60,16 +60,16 @@ def test_columns_are_those_of_the_embedded_feed(spark: SparkSession, place: Path
     def order(row: dict[str, Any]) -> list[Any]:
         return [row[key] for key in keys]
 
-    found = sorted((row.asDict() for row in frame.collect()), key=order)
+    rows = sorted((row.asDict() for row in frame.collect()), key=order)
     expected = sorted(pa.table(ours).to_pylist(), key=order)
-    for row in found + expected:
+    for row in rows + expected:
         row["_commit_timestamp"] = row["_commit_timestamp"].replace(tzinfo=None)
-    assert found == expected
+    assert rows == expected
 
 
 def test_a_table_of_changes_shows_all_of_them(spark: SparkSession, place: Path) -> None:
-    found = shown(spark.table(f"{NAME}.changes"))
-    assert len(found) == 4 + len(UPDATED) + len(DELETED)
+    rows = shown(spark.table(f"{NAME}.changes"))
+    assert len(rows) == 4 + len(UPDATED) + len(DELETED)
 
 
 def test_options_of_a_query_choose_the_range(spark: SparkSession, place: Path) -> None:
@@ -116,8 +116,8 @@ def test_the_newest_version_has_no_changes_after_it(spark: SparkSession, place: 
 
 
 def test_net_changes_leave_out_what_came_between(spark: SparkSession, place: Path) -> None:
-    found = shown(LanceTable.forPath(spark, str(place)).changes(0, 4, net=True))
-    assert [row[1:] for row in found] == [
+    rows = shown(LanceTable.forPath(spark, str(place)).changes(0, 4, net=True))
+    assert [row[1:] for row in rows] == [
         ("insert", 0, "n0"),
         ("insert", 1, "x"),
         ("insert", 3, "n3"),

@@ -55,7 +55,7 @@ def test_a_literal_in_a_condition_is_padded(spark: SparkSession, table: str, pat
     assert stored(path) == [(1, "ab   ", "z"), SECOND]
 
 
-def test_an_expression_sees_the_padded_value(spark: SparkSession, table: str, path: Path) -> None:
+def test_expressions_use_the_padded_value(spark: SparkSession, table: str, path: Path) -> None:
     spark.sql(f"UPDATE {table} SET w = concat('[', v, ']') WHERE id = 1")
     assert stored(path) == [(1, "ab   ", "[ab   ]"), SECOND]
 

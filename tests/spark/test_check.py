@@ -8,9 +8,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import lancelake.pylance as lance
-from lancelake.spark.jobs.engine import SparkEngine
+from lancelake.maintenance.check.run import check
+from lancelake.spark.jobs import SparkEngine
 from lancelake.storage.location import Location
-from lancelake.table.check import check
 
 
 def test_damage_is_found_on_executors(spark: SparkSession, tmp_path: Path) -> None:
@@ -20,5 +20,5 @@ def test_damage_is_found_on_executors(spark: SparkSession, tmp_path: Path) -> No
     assert list(check(Location.parse(root), data=True, engine=engine)) == []
     path = next((root / "data").glob("*.lance"))
     path.write_bytes(path.read_bytes()[:-100] + bytes(100))
-    found = list(check(Location.parse(root), data=True, engine=engine))
-    assert "data-file-damaged" in {finding.code for finding in found}
+    result = list(check(Location.parse(root), data=True, engine=engine))
+    assert "data-file-damaged" in {finding.code for finding in result}

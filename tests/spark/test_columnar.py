@@ -21,16 +21,16 @@ NESTED = ["id", "st", "ps", "xx", "m", "mm", "sm"]
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return a table whose first fragments lack a column, and of which rows are deleted."""
-    found = tmp_path_factory.mktemp("columnar") / "t.lance"
+    place = tmp_path_factory.mktemp("columnar") / "t.lance"
     every = rows(COUNT).select(NESTED)
     old = every.drop_columns(["sm", "m"]).slice(0, 50)
     table = lancelake.write_dataset(
-        old, found, max_rows_per_file=20, data_storage_version="2.2", enable_stable_row_ids=True
+        old, place, max_rows_per_file=20, data_storage_version="2.2", enable_stable_row_ids=True
     )
     table.add_columns(pa.schema([every.schema.field("m"), every.schema.field("sm")]))
-    table = lancelake.write_dataset(every.slice(50), found, mode="append", max_rows_per_file=30)
+    table = lancelake.write_dataset(every.slice(50), place, mode="append", max_rows_per_file=30)
     table.delete("id >= 20 AND id < 40 OR id % 10 = 3")
-    return str(found)
+    return str(place)
 
 
 @pytest.fixture

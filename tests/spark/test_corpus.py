@@ -46,12 +46,12 @@ def tables(spark: SparkSession, folder: Path, official_14: Official) -> Iterator
     for key, value in SETTINGS.items():
         spark.conf.set(key, value)
     expected = in_parquet(spark, folder)
-    found = [
+    values = [
         written_by_spark(spark, folder),
         written_officially(spark, folder, official_14),
         by_path(folder),
     ]
-    yield expected, found
+    yield expected, values
     for key, old in before.items():
         spark.conf.set(key, str(old))
 
@@ -93,7 +93,7 @@ def test_nested_columns_come_in_many_small_batches(
         assert difference(spark, Query(sql=text), expected, names) is None
 
 
-def test_the_comparison_sees_a_row_too_few(spark: SparkSession, tables: Tables) -> None:
+def test_the_comparison_reports_a_missing_row(spark: SparkSession, tables: Tables) -> None:
     expected, (found, *_) = tables
     spark.table(found.t).where("id <> 17").createOrReplaceTempView("one_less")
     less = Names(t="one_less", u=found.u, old=found.old)

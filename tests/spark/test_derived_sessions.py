@@ -68,23 +68,25 @@ def test_a_batch_appends_to_a_named_table(
 
 
 def test_a_batch_reads_a_named_table(spark: SparkSession, table: str, tmp_path: Path) -> None:
-    found: list[int] = []
-    in_a_batch(spark, tmp_path, lambda frame: found.append(frame.sparkSession.table(table).count()))
-    assert found == [3]
+    values: list[int] = []
+    in_a_batch(
+        spark, tmp_path, lambda frame: values.append(frame.sparkSession.table(table).count())
+    )
+    assert values == [3]
 
 
 def test_a_batch_uses_the_default_catalog(spark: SparkSession, table: str, tmp_path: Path) -> None:
-    found: list[int] = []
+    values: list[int] = []
 
     def count(frame: DataFrame) -> None:
-        found.append(frame.sparkSession.sql("SELECT * FROM derived.t").count())
+        values.append(frame.sparkSession.sql("SELECT * FROM derived.t").count())
 
     spark.conf.set(DEFAULT, "lance")
     try:
         in_a_batch(spark, tmp_path, count)
     finally:
         spark.conf.unset(DEFAULT)
-    assert found == [len(rows(spark, table))]
+    assert values == [len(rows(spark, table))]
 
 
 def test_a_new_session_reads_and_updates(spark: SparkSession, table: str) -> None:

@@ -49,8 +49,8 @@ def early(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -
 def values(frame: DataFrame, name: str) -> list[object]:
     """Return a column in the order of the ids."""
     rows = [row.asDict(recursive=True) for row in frame.sort("id").collect()]
-    found = [row[name] for row in rows]
-    return [bytes(value) if isinstance(value, bytearray) else value for value in found]
+    column = [row[name] for row in rows]
+    return [bytes(value) if isinstance(value, bytearray) else value for value in column]
 
 
 def test_all_columns_are_read(early: Early) -> None:

@@ -44,8 +44,8 @@ def test_a_list_with_zero_has_both_zeros(
     numbers = [0.0, -0.0, NAN, None, 3.0]
     columns = {"f": numbers, "h": pa.array(numbers, pa.float32()), "id": range(5)}
     lancelake.write_dataset(pa.table(columns), tmp_path / "t.lance")
-    found = read(spark, str(tmp_path / "t.lance")).where(f"{name} IN (0D, {others})")
-    assert sorted(row.id for row in found.select("id").collect()) == [0, 1]
+    frame = read(spark, str(tmp_path / "t.lance")).where(f"{name} IN (0D, {others})")
+    assert sorted(row.id for row in frame.select("id").collect()) == [0, 1]
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ FRAGMENTS = 20
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     """Return a table of twenty fragments, of which the last is not indexed."""
-    found = str(tmp_path / "rows.lance")
-    lancelake.write_dataset(rows(400), found, max_rows_per_file=20, data_storage_version="2.2")
+    place = str(tmp_path / "rows.lance")
+    lancelake.write_dataset(rows(400), place, max_rows_per_file=20, data_storage_version="2.2")
     covered = set(range(FRAGMENTS - 1))
-    add_segment(found, "id", "BTREE", fragments=covered)
-    add_segment(found, "i", "BITMAP", fragments=covered)
-    return found
+    add_segment(place, "id", "BTREE", fragments=covered)
+    add_segment(place, "i", "BITMAP", fragments=covered)
+    return place
 
 
 def load(spark: SparkSession, path: str, **options: object) -> DataFrame:
@@ -35,18 +35,18 @@ def metric(frame: DataFrame, name: str) -> int:
 
 
 def test_only_fragments_with_rows_are_read(spark: SparkSession, path: str) -> None:
-    found = load(spark, path).where("id IN (3, 45)").select("id", "s")
-    assert sorted(row.id for row in found.collect()) == [3, 45]
+    frame = load(spark, path).where("id IN (3, 45)").select("id", "s")
+    assert sorted(row.id for row in frame.collect()) == [3, 45]
     # Two by the index, and the one that it does not cover.
-    assert metric(found, "numFragments") == 3
-    assert metric(found, "numFragmentsByIndex") == 2
-    assert metric(found, "numFragmentsSkipped") == FRAGMENTS - 3
+    assert metric(frame, "numFragments") == 3
+    assert metric(frame, "numFragmentsByIndex") == 2
+    assert metric(frame, "numFragmentsSkipped") == FRAGMENTS - 3
 
 
 def test_indices_can_be_left_aside(spark: SparkSession, path: str) -> None:
-    found = load(spark, path, useScalarIndex=False).where("id = 3").select("id")
-    assert [row.id for row in found.collect()] == [3]
-    assert metric(found, "numFragmentsSkipped") == 0
+    frame = load(spark, path, useScalarIndex=False).where("id = 3").select("id")
+    assert [row.id for row in frame.collect()] == [3]
+    assert metric(frame, "numFragmentsSkipped") == 0
 
 
 @pytest.mark.parametrize("condition", ["i = 3", "NOT (i = 3)", "i IS NULL", "i > 2 OR id = 7"])
@@ -68,8 +68,8 @@ def test_values_of_a_small_join_side_are_looked_up(spark: SparkSession, path: st
     assert sorted(row.id for row in joined.collect()) == [3, 45]
     leaves = joined._jdf.queryExecution().executedPlan().finalPhysicalPlan().collectLeaves()
     scans = [leaves.apply(n) for n in range(leaves.size())]
-    found = [s for s in scans if s.metrics().contains("numFragmentsByIndex")]
-    assert [int(s.metrics().apply("numFragmentsByIndex").value()) for s in found] == [2]
+    values = [s for s in scans if s.metrics().contains("numFragmentsByIndex")]
+    assert [int(s.metrics().apply("numFragmentsByIndex").value()) for s in values] == [2]
 
 
 def test_rows_are_changed_by_index(spark: SparkSession, path: str) -> None:
@@ -84,8 +84,8 @@ def test_rows_are_changed_by_index(spark: SparkSession, path: str) -> None:
     )
     table = lancelake.dataset(path)
     for use in (True, False):
-        found = table.to_table(["id"], "i IN (77, 88) OR id = 3", use_scalar_index=use)
-        assert sorted(found["id"].to_pylist()) == [45, 50, 51, 399]
+        stored = table.to_table(["id"], "i IN (77, 88) OR id = 3", use_scalar_index=use)
+        assert sorted(stored["id"].to_pylist()) == [45, 50, 51, 399]
 
 
 def test_damaged_index_is_named(spark: SparkSession, path: str) -> None:

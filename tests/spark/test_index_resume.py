@@ -39,11 +39,11 @@ class LosesOneRange(_WriteRange):
     """Writes the file of one range, and fails before that is recorded."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> tuple[int, WrittenPages] | None:
-        found = _WriteRange.__call__(self, batches)
-        if found is not None and found[0] == LOST:
+        result = _WriteRange.__call__(self, batches)
+        if result is not None and result[0] == LOST:
             self.segment.remove([f"range_{LOST}"])
             raise StorageError("the connection was lost")
-        return found
+        return result
 
 
 @pytest.fixture(autouse=True)
@@ -66,8 +66,8 @@ def uri(tmp_table: str) -> str:
 
 def files(uri: str) -> dict[str, int]:
     """Return the files of indices, with the times at which they were written."""
-    found = Path(uri, "_indices").glob("*/*")
-    return {f"{path.parent.name}/{path.name}": path.stat().st_mtime_ns for path in found}
+    place = Path(uri, "_indices").glob("*/*")
+    return {f"{path.parent.name}/{path.name}": path.stat().st_mtime_ns for path in place}
 
 
 def fail(spark: SparkSession, uri: str, column: str) -> None:
@@ -92,8 +92,8 @@ def test_finished_ranges_are_not_written_again(
     assert len(before.items() & after.items()) == 2
     # The file that was not recorded is gone.
     assert sum("page_data" in name for name in after) == 3
-    found = IndexedTable(uri)
-    assert [w for text in FILTERS[column] if (w := found.difference(text, column))] == []
+    indexed = IndexedTable(uri)
+    assert [w for text in FILTERS[column] if (w := indexed.difference(text, column))] == []
     assert official.run(uri, ASK, texts=list(FILTERS[column])) == []
     assert findings(uri) == []
 
@@ -105,5 +105,5 @@ def test_a_build_of_other_rows_is_not_resumed(spark: SparkSession, uri: str) -> 
     LanceTable.forPath(spark, uri).createIndex("i")
     (entry,) = lance.dataset(uri).list_indices()
     assert not any(name.startswith(entry["uuid"]) for name in before)
-    found = IndexedTable(uri)
-    assert [w for text in FILTERS["i"] if (w := found.difference(text, "i"))] == []
+    indexed = IndexedTable(uri)
+    assert [w for text in FILTERS["i"] if (w := indexed.difference(text, "i"))] == []

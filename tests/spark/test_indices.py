@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lancelake.pylance as lance
+from lancelake.errors import LanceTableError
 from lancelake.spark import LanceTable
 from lancelake.spark.maintenance import index_build
 from tests.support.official import Official
@@ -24,7 +25,7 @@ for text in texts:
     scan = ds.to_table(filter=text, columns=["n"], use_scalar_index=False)["n"].to_pylist()
     found = ds.to_table(filter=text, columns=["n"])["n"].to_pylist()
     plan = ds.scanner(filter=text, columns=["n"]).explain_plan()
-    if sorted(scan) != sorted(found) or "ScalarIndexQuery" not in plan:
+    if sorted(scan) != sorted(found) or has_index != ("ScalarIndexQuery" in plan):
         result.append(text)
 """
 
@@ -68,10 +69,13 @@ def test_a_btree_of_ranges_answers_as_a_scan_does(
     assert (done.rows_indexed, done.rows_not_indexed) == (lance.dataset(uri).count_rows(), 0)
     files = {path.name for path in Path(uri, "_indices").glob("*/*")}
     assert "page_lookup.lance" in files and "page_data.lance" not in files
-    found = IndexedTable(uri)
-    assert [w for text in FILTERS[column] if (w := found.difference(text, column))] == []
+    indexed = IndexedTable(uri)
+    assert [w for text in FILTERS[column] if (w := indexed.difference(text, column))] == []
     texts = [text for text in FILTERS[column] if "NaN" not in text]
-    assert official.run(uri, ASK, texts=texts) == []
+    # Release 4.0.2 does not read a BTREE of row addresses in a table with stable row ids.
+    is_stable = lance.dataset(uri).has_stable_row_ids
+    has_index = not is_stable or official.release != "4.0.2"
+    assert official.run(uri, ASK, texts=texts, has_index=has_index) == []
 
 
 @pytest.mark.usefixtures("on_executors")
@@ -79,8 +83,8 @@ def test_a_btree_of_ranges_answers_as_a_scan_does(
 def test_every_kind_is_built_on_executors(spark: SparkSession, uri: str, kind: str) -> None:
     column = KINDS[kind]
     LanceTable.forPath(spark, uri).createIndex(column, kind)
-    found = IndexedTable(uri)
-    assert [w for text in FILTERS[column] if (w := found.difference(text, column))] == []
+    indexed = IndexedTable(uri)
+    assert [w for text in FILTERS[column] if (w := indexed.difference(text, column))] == []
 
 
 @pytest.mark.usefixtures("on_executors")
@@ -115,9 +119,9 @@ def test_values_of_every_sort_come_in_order(
     table = pa.table({"n": range(len(values)), "v": values})
     lance.write_dataset(table, tmp_table, max_rows_per_file=10)
     LanceTable.forPath(spark, tmp_table).createIndex("v")
-    found = IndexedTable(tmp_table)
-    assert found.difference("v is null", "v") is None
-    assert found.difference("v is not null", "v") is None
+    indexed = IndexedTable(tmp_table)
+    assert indexed.difference("v is null", "v") is None
+    assert indexed.difference("v is not null", "v") is None
     lance.dataset(tmp_table).validate()
 
 
@@ -135,6 +139,22 @@ def test_indices_are_listed_refreshed_and_dropped(named: LanceTable, spark: Spar
     assert (done.rows_indexed, done.rows_not_indexed) == (150, 0)
     named.dropIndex("by_id")
     assert named.indexes().collect() == []
+
+
+def test_a_refresh_names_the_index_that_it_cannot_read(
+    named: LanceTable, spark: SparkSession
+) -> None:
+    for column in ("id", "day"):
+        named.createIndex(column)
+    table = lance.dataset(named.detail().collect()[0].location)
+    (damaged,) = (index for index in table.describe_indices() if index.name == "id_idx")
+    for file in Path(table.uri, "_indices", damaged.segments[0].uuid).iterdir():
+        file.write_bytes(b"damaged")
+    spark.range(100, 150, 1, 1).selectExpr("id", "1 day").writeTo(NAME).append()
+    with pytest.raises(LanceTableError, match="id_idx"):
+        named.refreshIndex()
+    frame = spark.sql(f"SELECT name, rows_not_indexed FROM {NAME}.indices ORDER BY name")
+    assert [tuple(row) for row in frame.collect()] == [("day_idx", 0), ("id_idx", 50)]
 
 
 def test_procedures_create_refresh_and_drop(named: LanceTable, spark: SparkSession) -> None:

@@ -16,23 +16,12 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 import lancelake
-from lancelake.spark.jvm import compiled
+from lancelake.spark.jvm import gateway as compiled
 from lancelake.spark.jvm.gateway import KNOWN_VERSIONS, Gateway, open_gateway
 from tests.support import java_lifecycle
 
+ROOT = Path(__file__).parents[2]
 EVALUATOR = "org.apache.spark.sql.execution.python.MapInBatchEvaluatorFactory$MapInBatchEvaluator"
-ON_DRIVER = [
-    "PlanCalls",
-    "Remembered",
-    "RowCommands",
-    "RowExpressions",
-    "SafePredicates",
-    "SelectiveScans",
-    "SessionTables",
-    "Statements",
-]
-EVERY = sorted(["ColumnarReaderFactory", "PythonWork", "RowWork", *ON_DRIVER])
-AT_START = sorted({*EVERY} - {"RowExpressions"})
 
 
 @pytest.fixture
@@ -49,14 +38,14 @@ def path(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def uncompilable(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
-    """Return a session whose Java classes do not compile."""
+def refusing(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
+    """Return a session that refuses our jar."""
 
     def broken(*_: Any) -> Any:
-        raise Py4JError("no compiler here\nsecond line")
+        raise Py4JError("no jars here\nsecond line")
 
     before = compiled._LOADERS.pop(gateway.application, None)
-    monkeypatch.setattr(compiled, "_jar", broken)
+    monkeypatch.setattr(compiled, "jar", broken)
     yield gateway
     compiled._LOADERS.pop(gateway.application, None)
     if before is not None:
@@ -68,10 +57,10 @@ def test_this_line_of_spark_is_known(spark: SparkSession) -> None:
     assert (int(major), int(minor)) in KNOWN_VERSIONS
 
 
-def test_every_source_file_is_compiled_somewhere() -> None:
-    folder = Path(compiled.__file__).parent
-    assert sorted(file.stem for file in folder.glob("*.java")) == EVERY
-    assert sorted([*compiled._SOURCES, *ON_DRIVER]) == EVERY
+def test_the_jar_is_what_the_sources_compile_to() -> None:
+    command = [sys.executable, "scripts/jar.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_the_classes_fit(gateway: Gateway) -> None:
@@ -116,25 +105,22 @@ def test_the_runner_of_workers_is_found_by_what_it_is(gateway: Gateway) -> None:
     assert compiled._reason(caught.value) == reason
 
 
-def test_a_fallback_says_once_why(uncompilable: Gateway, spark: SparkSession, path: str) -> None:
+def test_a_fallback_warns_once_with_its_reason(
+    refusing: Gateway, spark: SparkSession, path: str
+) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert not compiled.are_compiled(uncompilable)
-        assert not compiled.are_compiled(uncompilable)
-        assert compiled.make(uncompilable, "RowWork") is None
+        assert not compiled.are_compiled(refusing)
+        assert not compiled.are_compiled(refusing)
+        assert compiled.make(refusing, "RowWork") is None
     said = [str(w.message) for w in caught if "Java classes of lancelake" in str(w.message)]
     assert len(said) == 1
-    assert said[0].endswith(": no compiler here")
+    assert said[0].endswith(": no jars here")
     assert spark.version in said[0]
 
 
-def test_a_jvm_compiles_once_and_a_session_leaves_no_folder(tmp_path: Path) -> None:
+def test_two_applications_of_a_jvm_have_the_classes_one_after_the_other(tmp_path: Path) -> None:
     command = [sys.executable, java_lifecycle.__file__, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.strip().splitlines()[-1])
-    assert sorted(found["cooked"]) == AT_START
-    assert found["rows"] == [10, 10]
-    assert found["jars"] == 2
-    assert found["left"] == []
-    assert found["said"] == []
+    assert json.loads(done.stdout.strip().splitlines()[-1]) == {"rows": [10, 10], "said": []}

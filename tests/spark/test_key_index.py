@@ -33,13 +33,13 @@ def changes(spark: SparkSession, value: str) -> DataFrame:
 def ensure_indexed(spark: SparkSession, value: str) -> None:
     segments = spark.sql(f"SELECT rows_indexed FROM {NAME}.indices").collect()
     assert sorted(row.rows_indexed for row in segments) == [20, ROWS - 10]
-    found = spark.table(NAME).where(f"id IN ({ROWS - 11}, {ROWS - 10}, {ROWS + 9})")
-    assert {row.id: row.v for row in found.collect()} == {
+    frame = spark.table(NAME).where(f"id IN ({ROWS - 11}, {ROWS - 10}, {ROWS + 9})")
+    assert {row.id: row.v for row in frame.collect()} == {
         ROWS - 11: "old",
         ROWS - 10: value,
         ROWS + 9: value,
     }
-    metrics = found._jdf.queryExecution().executedPlan().collectLeaves().head().metrics()
+    metrics = frame._jdf.queryExecution().executedPlan().collectLeaves().head().metrics()
     read, by_index = (
         int(metrics.apply(name).value()) for name in ("numFragments", "numFragmentsByIndex")
     )

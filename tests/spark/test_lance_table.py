@@ -79,12 +79,12 @@ def test_the_first_clause_whose_condition_holds_acts(spark: SparkSession, uri: s
         .whenNotMatchedBySourceDelete("target.id = 9")
         .execute()
     )
-    found = {row[0]: row[1:] for row in rows(uri)}
-    assert sorted(found) == list(range(1, 9))
-    assert found[1] == ("n1new1", 0.5)
-    assert found[2] == ("n2", -1.0)
-    assert found[3] == ("n3", 1.5)
-    assert found[8] == ("lonely", 4.0)
+    values = {row[0]: row[1:] for row in rows(uri)}
+    assert sorted(values) == list(range(1, 9))
+    assert values[1] == ("n1new1", 0.5)
+    assert values[2] == ("n2", -1.0)
+    assert values[3] == ("n3", 1.5)
+    assert values[8] == ("lonely", 4.0)
 
 
 def test_inserted_values_are_computed(spark: SparkSession, uri: str) -> None:
@@ -122,6 +122,13 @@ def test_columns_that_only_the_source_has_are_added_when_asked(
     assert [row[3] for row in rows(uri)] == [None] * 9 + [1, 1]
 
 
+def test_a_merge_that_adds_columns_casts_the_others(spark: SparkSession, uri: str) -> None:
+    source = people(spark, range(9, 11)).withColumns({"id": f.expr("int(id)"), "extra": f.lit(1)})
+    merge = LanceTable.forPath(spark, uri).merge(source, "target.id = source.id")
+    merge.withSchemaEvolution().whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    assert [(row[0], row[3]) for row in rows(uri)][8:] == [(8, None), (9, 1), (10, 1)]
+
+
 def test_rows_are_deleted_where_a_condition_holds(spark: SparkSession, uri: str) -> None:
     done = LanceTable.forPath(spark, uri).delete(f.col("id") % 2 == 0)
     assert counted(done) == 5
@@ -138,8 +145,8 @@ def test_updates_keep_the_ids_of_rows(spark: SparkSession, tmp_path: Path) -> No
     place = str(tmp_path / "t.lance")
     write(people(spark, range(10)).coalesce(1), place)
     LanceTable.forPath(spark, place).update("id = 3", {"name": "'x'"})
-    found = lancelake.LanceDataset(place).to_table(columns=["id", "_rowid"]).to_pylist()
-    assert all(row["id"] == row["_rowid"] for row in found)
+    result = lancelake.LanceDataset(place).to_table(columns=["id", "_rowid"]).to_pylist()
+    assert all(row["id"] == row["_rowid"] for row in result)
 
 
 def test_columns_are_added_renamed_changed_and_dropped(spark: SparkSession, uri: str) -> None:
@@ -170,7 +177,7 @@ def test_a_table_that_exists_is_not_written_over(spark: SparkSession, uri: str) 
         write(people(spark, range(1)), uri)
 
 
-def test_a_numbered_write_lands_once(spark: SparkSession, uri: str) -> None:
+def test_a_numbered_write_is_committed_once(spark: SparkSession, uri: str) -> None:
     for _ in range(2):
         write(people(spark, range(20, 21)), uri, "append", txnAppId="app", txnVersion=7)
     assert [row[0] for row in rows(uri)] == [*range(10), 20]
@@ -202,7 +209,7 @@ def test_times_of_another_zone_keep_their_type(
     source = spark.sql("SELECT 4L AS id, timestamp_micros(5) AS at").alias("s")
     merge = LanceTable.forPath(spark, place).merge(source, "target.id = s.id")
     merge.whenNotMatchedInsertAll().execute()
-    found = lancelake.LanceDataset(place).to_table()
-    assert found.schema.field("at").type == at.type
-    times = zip(found["id"].to_pylist(), found["at"].cast(pa.int64()).to_pylist(), strict=True)
+    stored = lancelake.LanceDataset(place).to_table()
+    assert stored.schema.field("at").type == at.type
+    times = zip(stored["id"].to_pylist(), stored["at"].cast(pa.int64()).to_pylist(), strict=True)
     assert sorted(times) == [(1, 1_000_000), (3, 1_000_000), (4, 5)]

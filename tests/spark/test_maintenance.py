@@ -33,9 +33,9 @@ def table(spark: SparkSession) -> Iterator[LanceTable]:
 
 def opened(warehouse: Path) -> lancelake.LanceDataset:
     """Return the table without Spark, checked."""
-    found = lancelake.LanceDataset(warehouse / "keep" / "t.lance")
-    found.validate()
-    return found
+    dataset = lancelake.LanceDataset(warehouse / "keep" / "t.lance")
+    dataset.validate()
+    return dataset
 
 
 def failure(action: Callable[[], object]) -> Exception | None:
@@ -47,7 +47,7 @@ def failure(action: Callable[[], object]) -> Exception | None:
 
 def test_history_is_reported_newest_first(table: LanceTable) -> None:
     assert [row.version for row in table.history().collect()] == [5, 4, 3, 2, 1]
-    assert [row.operation for row in table.history(1).collect()] == ["Append"]
+    assert [row.operation for row in table.history(1).collect()] == ["WRITE"]
 
 
 def test_detail_is_one_row(table: LanceTable) -> None:
@@ -199,5 +199,5 @@ def test_procedures_check_and_repair(spark: SparkSession, table: LanceTable) -> 
 def test_arguments_that_mean_nothing_are_refused(
     spark: SparkSession, table: LanceTable, call: str
 ) -> None:
-    found = failure(lambda: spark.sql(f"CALL lance.system.{call}").collect())
-    assert isinstance(found, InvalidRequestError)
+    error = failure(lambda: spark.sql(f"CALL lance.system.{call}").collect())
+    assert isinstance(error, InvalidRequestError)

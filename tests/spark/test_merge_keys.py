@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.format.key_filter import KeyExistenceFilter
 from lancelake.format.operations import Update
+from lancelake.format.primary_key import KeyExistenceFilter
 from lancelake.spark import LanceTable, write
 from lancelake.spark.streaming.upserts import merge_batches
 from lancelake.storage.location import Location
@@ -70,9 +70,9 @@ def key_filter(uri: str) -> KeyExistenceFilter | None:
 
 def key_names(uri: str) -> list[str]:
     """Return the columns of the newest version's key filter."""
-    found = key_filter(uri)
+    result = key_filter(uri)
     by_id = newest(uri).manifest.schema.by_id()
-    return [] if found is None else [by_id[i].name for i in found.field_ids]
+    return [] if result is None else [by_id[i].name for i in result.field_ids]
 
 
 def upsert(spark: SparkSession, uri: str, condition: str | Column, *ids: int) -> None:
@@ -83,8 +83,8 @@ def upsert(spark: SparkSession, uri: str, condition: str | Column, *ids: int) ->
 
 @pytest.mark.parametrize("case", KEYED)
 def test_a_merge_of_a_frame_carries_its_key(spark: SparkSession, uri: str, case: str) -> None:
-    found = KEYED[case]
-    condition = found if isinstance(found, str) else found()
+    result = KEYED[case]
+    condition = result if isinstance(result, str) else result()
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         upsert(spark, uri, condition, 2, 3)

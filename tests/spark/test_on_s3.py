@@ -149,8 +149,8 @@ def test_replaced_times_are_in_the_sessions_zone(
         write.option("replaceWhere", "ts > '2023-11-16 00:00:00'").save(uri)
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
-    found = lance.dataset(uri, storage_options=s3.storage_options).to_table()["ts"].to_pylist()
-    assert sorted(found) == [times[0], datetime(2023, 11, 17, tzinfo=tokyo)]
+    result = lance.dataset(uri, storage_options=s3.storage_options).to_table()["ts"].to_pylist()
+    assert sorted(result) == [times[0], datetime(2023, 11, 17, tzinfo=tokyo)]
 
 
 def run_stream(source: DataFrame, checkpoint: Path) -> None:

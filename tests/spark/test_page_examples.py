@@ -25,8 +25,8 @@ DOCS = ROOT / "docs"
 def blocks(path: Path, language: str) -> list[str]:
     """Return the blocks of a page in a language."""
     pattern = re.compile(rf"^ *```{language}\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
-    found = pattern.findall(path.read_text(encoding="utf-8"))
-    return [textwrap.dedent(block) for block in found]
+    result = pattern.findall(path.read_text(encoding="utf-8"))
+    return [textwrap.dedent(block) for block in result]
 
 
 def run(code: str, **names: object) -> dict[str, Any]:
@@ -89,8 +89,8 @@ def test_the_merge_of_the_page_on_upserts(spark: SparkSession, folder: Path) -> 
     spark.createDataFrame(late, "id long, city string, visits long").createOrReplaceTempView("late")
     (statement,) = blocks(DOCS / "upserts.md", "sql")
     spark.sql(statement)
-    found = spark.table("lance.db.cities").orderBy("id").collect()
-    assert [tuple(row) for row in found] == [(3, "Turku", 7), (9, "Oulu", 1)]
+    rows = spark.table("lance.db.cities").orderBy("id").collect()
+    assert [tuple(row) for row in rows] == [(3, "Turku", 7), (9, "Oulu", 1)]
 
 
 def test_the_wal_of_the_page_on_the_mem_wal(

@@ -16,17 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import lancelake
-from lancelake.commit.snapshot import Snapshot
 from lancelake.scan.plan import ScanPlan
-from lancelake.scan.planner import plan
-from lancelake.scan.request import ScanRequest
 from lancelake.spark import error_of, read, write
 from lancelake.spark.planning.catalog import LanceCatalog
 from lancelake.spark.reading import read_plan, scan
-from lancelake.spark.reading.partition import read_bytes
+from lancelake.spark.reading.read_plan import ReadRequest, read_bytes, scan_plan
 from lancelake.spark.reading.scan import LanceScan
-from lancelake.storage import open as opening
-from lancelake.storage.counting import CountingStore
+from lancelake.storage import open_stores as opening
+from tests.support.counting_store import CountingStore
 
 ROWS = 4000
 WIDTH = 400
@@ -41,14 +38,14 @@ SECRET = "hush-hush"
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return a table of narrow columns beside wide ones that do not compress."""
-    found = str(tmp_path_factory.mktemp("costs") / "wide.lance")
+    place = str(tmp_path_factory.mktemp("costs") / "wide.lance")
     chance = random.Random(5)
     wide = pa.array([chance.randbytes(WIDTH) for _ in range(ROWS)])
     small = pa.array([i % 100 for i in range(ROWS)], pa.int32())
     struct = pa.StructArray.from_arrays([small, wide], names=["small", "big"])
     table = pa.table({"id": pa.array(range(ROWS), pa.int64()), "wide": wide, "st": struct})
-    lancelake.write_dataset(table, found, max_rows_per_file=ROWS // FRAGMENTS)
-    return found
+    lancelake.write_dataset(table, place, max_rows_per_file=ROWS // FRAGMENTS)
+    return place
 
 
 @pytest.fixture
@@ -245,9 +242,9 @@ def paths(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     real = opening.LocalStore  # type: ignore[attr-defined]
 
     class Watched(CountingStore):
-        def _count(self, call: str, *paths: str) -> None:
+        def _called(self, call: str, *paths: str) -> None:
             seen.extend(f"{call} {path}" for path in paths)
-            super()._count(call, *paths)
+            super()._called(call, *paths)
 
     monkeypatch.setattr(opening, "LocalStore", lambda *a, **k: Watched(real(*a, **k)))
     return seen
@@ -278,19 +275,19 @@ def test_a_scan_is_planned_once_for_its_partitions_and_its_size(
     query: Callable[[DataFrame], DataFrame],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    planned: list[ScanRequest] = []
+    planned: list[ReadRequest] = []
 
-    def counted(source: Snapshot, request: ScanRequest) -> ScanPlan:
+    def counted(request: ReadRequest) -> ScanPlan:
         planned.append(request)
-        return plan(source, request)
+        return scan_plan(request)
 
-    monkeypatch.setattr(read_plan, "plan_scan", counted)
+    monkeypatch.setattr(read_plan, "scan_plan", counted)
     chosen = query(frame)
-    found = [leaf for leaf in scans(chosen) if hasattr(leaf, "inputPartitions")]
-    for leaf in found:
+    values = [leaf for leaf in scans(chosen) if hasattr(leaf, "inputPartitions")]
+    for leaf in values:
         assert leaf.inputPartitions().size()
         assert leaf.scan().estimateStatistics().sizeInBytes().getAsLong() > 0
-    assert len(planned) == len(found)
+    assert len(planned) == len(values)
 
 
 def test_a_query_reads_one_version_though_another_writer_commits(
@@ -301,19 +298,19 @@ def test_a_query_reads_one_version_though_another_writer_commits(
     load = LanceCatalog.loadTable
 
     def load_then_commit(self: LanceCatalog, *args: Any) -> Any:
-        found = load(self, *args)
+        rows = load(self, *args)
         lancelake.write_dataset(pa.table({"id": [9]}), place, mode="append")
-        return found
+        return rows
 
     monkeypatch.setattr(LanceCatalog, "loadTable", load_then_commit)
     query = "FROM lance.pinned.t a CROSS JOIN lance.pinned.t b"
     frame = spark.sql(
         f"SELECT a.id AS l, b.id AS r {query} WHERE b.id IN (SELECT id FROM lance.pinned.t)"
     )
-    found = sorted(tuple(row) for row in frame.collect())
+    rows = sorted(tuple(row) for row in frame.collect())
     # Spark may look for the newest version once more, but then for all parts of the query.
-    ids = sorted({left for left, _ in found})
-    assert found == [(left, right) for left in ids for right in ids]
+    ids = sorted({left for left, _ in rows})
+    assert rows == [(left, right) for left in ids for right in ids]
     assert ids[:3] == [1, 2, 3]
     monkeypatch.undo()
     spark.sql("DROP NAMESPACE lance.pinned CASCADE")

@@ -12,12 +12,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import lancelake
+from lancelake.spark.jvm.catalyst import remember_answers
 from lancelake.spark.jvm.gateway import open_gateway
-from lancelake.spark.jvm.plan_calls import remembered
 from lancelake.spark.jvm.proxy import Proxy
 from lancelake.spark.planning.writable_table import WritableTable
-from lancelake.spark.reading.scan import LanceScan
-from lancelake.spark.reading.scan_builder import LanceScanBuilder
+from lancelake.spark.reading.scan import LanceScan, LanceScanBuilder
 from lancelake.spark.reading.version_table import VersionTable
 
 ROWS = 200
@@ -61,8 +60,8 @@ def test_a_query_asks_a_table_for_its_name_once(
 ) -> None:
     calls = counted(monkeypatch, (VersionTable, "name"))
     frame = spark.read.format("lance").load(path)
-    found = frame.alias("a").join(frame.alias("b"), "id").where("a.v > 3").collect()
-    assert len(found) == sum(n % 7 > 3 for n in range(ROWS))
+    rows = frame.alias("a").join(frame.alias("b"), "id").where("a.v > 3").collect()
+    assert len(rows) == sum(n % 7 > 3 for n in range(ROWS))
     assert calls["name"] == 1
 
 
@@ -129,7 +128,7 @@ class Text(Proxy):
 
 def test_an_object_is_asked_again_after_it_was_handed_something(spark: SparkSession) -> None:
     gateway = open_gateway(spark)
-    object_ = remembered(gateway, Text(gateway))
+    object_ = remember_answers(gateway, Text(gateway))
     before = object_.toString()
     object_.apply("second")
     assert (before, object_.toString()) == ("first", "second")
@@ -137,7 +136,7 @@ def test_an_object_is_asked_again_after_it_was_handed_something(spark: SparkSess
 
 def test_objects_are_equal_by_their_texts(spark: SparkSession) -> None:
     gateway = open_gateway(spark)
-    one, two, other = (remembered(gateway, Text(gateway)) for _ in range(3))
+    one, two, other = (remember_answers(gateway, Text(gateway)) for _ in range(3))
     other.apply("another")
     assert one.equals(two)
     assert not one.equals(other)

@@ -44,9 +44,9 @@ KEPT = ["upper(s) = 'ABC'", "i + 1 = 8", "isnan(d)", "size(xs) = 1"]
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return a table of twenty small fragments."""
-    found = str(tmp_path_factory.mktemp("plans") / "rows.lance")
-    lancelake.write_dataset(rows(400), found, max_rows_per_file=20, data_storage_version="2.2")
-    return found
+    place = str(tmp_path_factory.mktemp("plans") / "rows.lance")
+    lancelake.write_dataset(rows(400), place, max_rows_per_file=20, data_storage_version="2.2")
+    return place
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +62,9 @@ def plan(frame: DataFrame) -> str:
 
 @pytest.mark.parametrize("condition", PUSHED)
 def test_filter_is_left_to_the_scan(frame: DataFrame, condition: str) -> None:
-    found = plan(frame.where(condition).select("id"))
-    assert "filters [" in found
-    assert "Filter (" not in found
+    planned = plan(frame.where(condition).select("id"))
+    assert "filters [" in planned
+    assert "Filter (" not in planned
 
 
 @pytest.mark.parametrize("condition", KEPT)
@@ -83,13 +83,13 @@ def test_only_the_members_asked_for_are_read(frame: DataFrame) -> None:
 
 
 def test_aggregates_are_computed_below_spark(frame: DataFrame) -> None:
-    found = plan(
+    planned = plan(
         frame.groupBy("s").agg(
             functions.sum("i"), functions.avg("n"), functions.count("*"), functions.max("d")
         )
     )
-    assert "by [s]" in found
-    assert all(f in found for f in ("sum(i)", "sum(n)", "count(n)", "count_all(*)", "max(d)"))
+    assert "by [s]" in planned
+    assert all(f in planned for f in ("sum(i)", "sum(n)", "count(n)", "count_all(*)", "max(d)"))
 
 
 def test_aggregates_over_distinct_values_stay_in_spark(frame: DataFrame) -> None:
@@ -97,9 +97,9 @@ def test_aggregates_over_distinct_values_stay_in_spark(frame: DataFrame) -> None
 
 
 def test_rows_are_counted_from_metadata(frame: DataFrame) -> None:
-    found = plan(frame.groupBy().count())
-    assert "LocalTableScan" in found
-    assert "BatchScan" not in found
+    planned = plan(frame.groupBy().count())
+    assert "LocalTableScan" in planned
+    assert "BatchScan" not in planned
 
 
 def test_limit_reaches_the_scan(frame: DataFrame) -> None:
@@ -109,8 +109,8 @@ def test_limit_reaches_the_scan(frame: DataFrame) -> None:
 
 
 def test_first_rows_reach_the_scan(frame: DataFrame) -> None:
-    found = plan(frame.orderBy(functions.desc("id")).limit(3).select("id"))
-    assert "first 3 by [id desc]" in found
+    planned = plan(frame.orderBy(functions.desc("id")).limit(3).select("id"))
+    assert "first 3 by [id desc]" in planned
 
 
 def test_twenty_small_fragments_make_a_partition_per_core(frame: DataFrame) -> None:
@@ -125,7 +125,7 @@ def test_large_fragments_are_divided(spark: SparkSession, tmp_path: Path) -> Non
     assert frame.agg(functions.sum("id")).collect()[0][0] == 300_000 * 299_999 // 2
 
 
-def test_statistics_tell_the_bytes_of_the_columns_read(frame: DataFrame) -> None:
+def test_statistics_have_the_bytes_of_the_columns_read(frame: DataFrame) -> None:
     stats = frame.select("id")._jdf.queryExecution().optimizedPlan().stats()
     assert int(stats.sizeInBytes()) == 400 * 8
 
@@ -185,10 +185,10 @@ def test_secrets_are_not_in_the_plan(spark: SparkSession, path: str) -> None:
 def test_conditions_on_places_leave_fragments_out(
     frame: DataFrame, condition: str, fragments: int, rows: int
 ) -> None:
-    found = frame.where(condition).select("id", "_fragid", "_rowaddr")
-    assert len(found.collect()) == rows
+    answer = frame.where(condition).select("id", "_fragid", "_rowaddr")
+    assert len(answer.collect()) == rows
     assert frame.where(condition).count() == rows
-    scan = found._jdf.queryExecution().executedPlan().collectLeaves().head()
+    scan = answer._jdf.queryExecution().executedPlan().collectLeaves().head()
     metrics = {name: scan.metrics().apply(name).value() for name in ("numFragments",)}
     assert metrics == {"numFragments": fragments}
     assert scan.metrics().apply("numFragmentsSkipped").value() == 20 - fragments

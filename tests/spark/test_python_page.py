@@ -63,8 +63,8 @@ def warehouse_of_page(
             mode = "append" if number else "create"
             rows = orders(2 * number, 2 * number + 1)
             lancelake.write_dataset(rows, path, mode=mode, enable_stable_row_ids=True)
-    found = lancelake.write_dataset(articles(), "warehouse/db/articles.lance")
-    found.create_scalar_index("text", "INVERTED", with_position=True)
+    dataset = lancelake.write_dataset(articles(), "warehouse/db/articles.lance")
+    dataset.create_scalar_index("text", "INVERTED", with_position=True)
     yield
     for query in spark.streams.active:
         query.stop()

@@ -34,12 +34,12 @@ COLUMNS = [name for name in SCHEMA.names if name not in ("m", "ps", "xs")]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the same rows as Lance and as Parquet tables."""
-    found = tmp_path_factory.mktemp("random")
+    place = tmp_path_factory.mktemp("random")
     for name, count in {"t": 400, "u": 60}.items():
         table = rows(count).select(COLUMNS)
-        lancelake.write_dataset(table, found / f"{name}.lance", max_rows_per_file=150)
-        pq.write_table(table, found / f"{name}.parquet")
-    return found
+        lancelake.write_dataset(table, place / f"{name}.lance", max_rows_per_file=150)
+        pq.write_table(table, place / f"{name}.parquet")
+    return place
 
 
 @pytest.fixture
@@ -75,8 +75,8 @@ def test_random_queries_answer_as_on_parquet(
     use("parquet")
     expected = [answer(spark, query) for query in queries]
     use("lance")
-    found = [answer(spark, query) for query in queries]
-    wrong = [each for each in zip(queries, expected, found, strict=True) if each[1] != each[2]]
+    values = [answer(spark, query) for query in queries]
+    wrong = [each for each in zip(queries, expected, values, strict=True) if each[1] != each[2]]
     assert not wrong
 
 

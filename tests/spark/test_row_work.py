@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
 import lancelake
-from lancelake.spark.jvm import compiled
+from lancelake.spark.jvm import gateway
 from lancelake.spark.jvm.gateway import open_gateway
-from lancelake.spark.jvm.row_work import messages_of
-from lancelake.spark.worker.task_messages import message_batch
+from lancelake.spark.jvm.python_tasks import messages_of
+from lancelake.spark.worker.on_executors import message_batch
 
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -22,8 +22,8 @@ ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 def sizes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Tell rows and bytes of each batch."""
-    found = [(batch.num_rows, batch.nbytes) for batch in batches]
-    yield message_batch(json.dumps(found).encode())
+    values = [(batch.num_rows, batch.nbytes) for batch in batches]
+    yield message_batch(json.dumps(values).encode())
 
 
 def batches_of(frame: DataFrame) -> list[list[list[int]]]:
@@ -44,16 +44,16 @@ def settings(spark: SparkSession) -> Iterator[SparkSession]:
 def without_classes(spark: SparkSession) -> Iterator[SparkSession]:
     """Return a session in which no class of ours could be compiled."""
     application = open_gateway(spark).application
-    known = compiled._LOADERS.pop(application, None)
-    compiled._LOADERS[application] = None
+    known = gateway._LOADERS.pop(application, None)
+    gateway._LOADERS[application] = None
     yield spark
-    del compiled._LOADERS[application]
+    del gateway._LOADERS[application]
     if known is not None:
-        compiled._LOADERS[application] = known
+        gateway._LOADERS[application] = known
 
 
-def test_this_spark_runs_classes_of_ours(spark: SparkSession) -> None:
-    assert compiled.are_compiled(open_gateway(spark))
+def test_this_spark_runs_the_java_classes(spark: SparkSession) -> None:
+    assert gateway.are_compiled(open_gateway(spark))
 
 
 def test_wide_rows_are_sent_in_batches_of_the_bytes_that_are_set(settings: SparkSession) -> None:
@@ -96,14 +96,14 @@ def test_what_a_frame_observes_is_reported_after_a_write(
     assert seen.get == {"rows": 12}
 
 
-def test_rows_are_written_without_classes_of_ours(
+def test_rows_are_written_without_the_java_classes(
     without_classes: SparkSession, tmp_table: str
 ) -> None:
     without_classes.range(0, 12).write.format("lance").mode("append").save(tmp_table)
     assert lancelake.dataset(tmp_table).count_rows() == 12
 
 
-def test_rows_of_sql_are_written_without_classes_of_ours(
+def test_rows_of_sql_are_written_without_the_java_classes(
     without_classes: SparkSession, tmp_table: str
 ) -> None:
     without_classes.range(0, 12).write.format("lance").mode("append").save(tmp_table)

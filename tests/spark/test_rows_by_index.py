@@ -15,11 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import lancelake
 from lancelake.spark import LanceTable
-from lancelake.spark.merge import bound_rows, key_lookup, run
-from lancelake.spark.merge.fetch import by_fragment
-from lancelake.spark.reading.partition import ReadPartition
-from lancelake.spark.reading.read_plan import PlannedRead
-from lancelake.table.merge import key_index
+from lancelake.spark.merge import row_maker, run
+from lancelake.spark.merge.rows_out import group_by_fragment
+from lancelake.spark.reading.read_plan import PlannedRead, ReadPartition
+from lancelake.table.merge import match
 from tests.support.searched_tables import add_segment
 
 ROWS = 400
@@ -55,51 +54,51 @@ INDEXED = ("id", "small", "text", "money", "at", "half")
 @pytest.fixture
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return a table of twenty fragments, of which the last is not indexed."""
-    found = str(tmp_path / "rows.lance")
+    place = str(tmp_path / "rows.lance")
     lancelake.write_dataset(
         values(list(range(ROWS))),
-        found,
+        place,
         max_rows_per_file=ROWS // FRAGMENTS,
         enable_stable_row_ids=getattr(request, "param", False),
     )
     for column in INDEXED:
-        add_segment(found, column, "BTREE", fragments=set(range(FRAGMENTS - 1)))
-    lancelake.dataset(found).delete("id = 5")
-    return found
+        add_segment(place, column, "BTREE", fragments=set(range(FRAGMENTS - 1)))
+    lancelake.dataset(place).delete("id = 5")
+    return place
 
 
 @pytest.fixture
 def plain(path: str, tmp_path: Path) -> str:
     """Return a copy of the table without indices."""
-    found = str(tmp_path / "plain.lance")
-    shutil.copytree(path, found)
+    place = str(tmp_path / "plain.lance")
+    shutil.copytree(path, place)
     for column in INDEXED:
-        lancelake.dataset(found).drop_index(f"{column}_btree")
-    return found
+        lancelake.dataset(place).drop_index(f"{column}_btree")
+    return place
 
 
 @pytest.fixture(autouse=True)
 def small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the keys of small sources be looked up in small tables."""
-    monkeypatch.setattr(key_lookup, "LEAST_ROWS", 0)
-    monkeypatch.setattr(key_index, "_ROWS_PER_KEY", 10)
+    monkeypatch.setattr(run, "LEAST_ROWS", 0)
+    monkeypatch.setattr(match, "_ROWS_PER_KEY", 10)
 
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     """Return a list that gets the fragments of every read, with the number of rows of each."""
-    found: Reads = []
+    scans: Reads = []
     partitions: Callable[[PlannedRead], list[ReadPartition]] = PlannedRead.partitions
 
     def recorded(read: PlannedRead) -> list[ReadPartition]:
         parts = partitions(read)
         if "_rowaddr" in read.request.schema.fieldNames():
             tasks = [task for part in parts for task in part.tasks]
-            found.append({t.fragment.id: t.rows and len(t.rows) for t in tasks})
+            scans.append({t.fragment.id: t.rows and len(t.rows) for t in tasks})
         return parts
 
     monkeypatch.setattr(PlannedRead, "partitions", recorded)
-    return found
+    return scans
 
 
 def merge(spark: SparkSession, path: str, source: DataFrame, condition: str) -> None:
@@ -110,8 +109,8 @@ def merge(spark: SparkSession, path: str, source: DataFrame, condition: str) -> 
 
 
 def content(path: str) -> list[dict[str, Any]]:
-    found = lancelake.dataset(path).to_table(use_scalar_index=False)
-    return sorted(found.to_pylist(), key=lambda row: (row["id"], row["v"]))
+    stored = lancelake.dataset(path).to_table(use_scalar_index=False)
+    return sorted(stored.to_pylist(), key=lambda row: (row["id"], row["v"]))
 
 
 @pytest.mark.parametrize("path", [False, True], ids=["addresses", "stable ids"], indirect=True)
@@ -178,9 +177,9 @@ def test_few_rows_that_an_index_finds_are_not_distributed_by_address(
 
     def watched(frame: DataFrame) -> DataFrame:
         distributed.append(frame)
-        return by_fragment(frame)
+        return group_by_fragment(frame)
 
-    monkeypatch.setattr(bound_rows, "by_fragment", watched)
+    monkeypatch.setattr(row_maker, "group_by_fragment", watched)
     monkeypatch.setattr(run, "_FEW_ROWS", few)
     merge(spark, path, source, "t.id = s.k")
     assert bool(distributed) == are_distributed

@@ -72,7 +72,7 @@ def test_a_batch_equals_the_embedded_search(
     queries: DataFrame,
     options: dict[str, Any],
 ) -> None:
-    found = table.search(queries, k=4, columns=["id", "text"], withRowId=True, **options)
+    nearest = table.search(queries, k=4, columns=["id", "text"], withRowId=True, **options)
     scan = {key: value for key, value in options.items() if key in ("filter", "prefilter")}
     near = {"metric": options.get("metric"), "distance_range": options.get("distanceRange")}
     expected = articles.to_table(
@@ -82,8 +82,8 @@ def test_a_batch_equals_the_embedded_search(
         **{"prefilter": True, **scan},
     )
     names = ["query_index", "id", "text", "_distance", "_rowid"]
-    assert found.columns == names
-    ordered = found.orderBy("query_index", "_distance", "id")
+    assert nearest.columns == names
+    ordered = nearest.orderBy("query_index", "_distance", "id")
     assert rows_of(ordered) == [
         tuple(row[name] for name in names)
         for row in sorted(
@@ -106,10 +106,10 @@ def test_thousands_of_queries_equal_the_embedded_search(
     asked = chance.random((5000, 8), dtype=np.float32)
     frame = spark.createDataFrame(pa.table({"asked": asked.tolist()}).to_pandas())
     table = LanceTable.forPath(spark, made.uri)
-    found = table.search(frame.coalesce(1), "v", 3, columns=["id"], nprobes=2)
+    nearest = table.search(frame.coalesce(1), "v", 3, columns=["id"], nprobes=2)
     near = {"column": "v", "q": asked, "k": 3, "nprobes": 2}
     expected = made.to_table(["id"], nearest=near).to_pylist()
-    ordered = found.orderBy("query_index", "_distance", "id").collect()
+    ordered = nearest.orderBy("query_index", "_distance", "id").collect()
     assert [row.asDict() for row in ordered] == sorted(
         expected, key=lambda row: (row["query_index"], row["_distance"], row["id"])
     )
@@ -129,18 +129,18 @@ def test_refined_and_filtered_batches_equal_the_embedded_search(
     asked = np.random.default_rng(7).random((40, 8), dtype=np.float32)
     frame = spark.createDataFrame(pa.table({"asked": asked.tolist()}).to_pandas()).coalesce(1)
     table = LanceTable.forPath(spark, indexed.uri)
-    found = table.search(frame, "v", 3, columns=["id"], nprobes=2, **options)
+    nearest = table.search(frame, "v", 3, columns=["id"], nprobes=2, **options)
     near = {"column": "v", "q": asked, "k": 3, "nprobes": 2}
     near["refine_factor"] = options.get("refineFactor")
     filters = {key: options[key] for key in ("filter", "prefilter") if key in options}
     if "filter" in filters:
         filters.setdefault("prefilter", True)
     expected = indexed.to_table(["id"], nearest=near, **filters).to_pylist()
-    ordered = found.orderBy("query_index", "_distance", "id").collect()
+    ordered = nearest.orderBy("query_index", "_distance", "id").collect()
     assert [row.asDict() for row in ordered] == sorted(
         expected, key=lambda row: (row["query_index"], row["_distance"], row["id"])
     )
-    plan = found._jdf.queryExecution().executedPlan().toString()
+    plan = nearest._jdf.queryExecution().executedPlan().toString()
     exchanges = [line for line in plan.splitlines() if "Exchange" in line]
     assert ["hashpartitioning(query_index" in line for line in exchanges] == [True]
 
@@ -157,8 +157,8 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> lancelake.LanceDataset:
 
 
 def test_vectors_are_not_shuffled(table: LanceTable, queries: DataFrame) -> None:
-    found = table.search(queries, k=4)
-    plan = found._jdf.queryExecution().executedPlan().toString()
+    nearest = table.search(queries, k=4)
+    plan = nearest._jdf.queryExecution().executedPlan().toString()
     exchanges = [line for line in plan.splitlines() if "Exchange" in line]
     assert exchanges
     assert all("hashpartitioning(query_index" in line for line in exchanges)
@@ -166,10 +166,10 @@ def test_vectors_are_not_shuffled(table: LanceTable, queries: DataFrame) -> None
 
 
 def test_all_columns_are_returned_by_default(table: LanceTable, queries: DataFrame) -> None:
-    found = table.search(queries, k=1).orderBy("query_index").collect()
+    rows = table.search(queries, k=1).orderBy("query_index").collect()
     assert table.search(queries, k=1).columns[1:-1] == ["id", "topic", "text", "vector"]
-    assert found[4].id == 4
-    assert found[4].vector == pytest.approx(article_vectors()[4].tolist())
+    assert rows[4].id == 4
+    assert rows[4].vector == pytest.approx(article_vectors()[4].tolist())
 
 
 def test_a_single_query_runs_no_job(spark: SparkSession, table: LanceTable) -> None:
@@ -182,27 +182,27 @@ def test_a_single_query_runs_no_job(spark: SparkSession, table: LanceTable) -> N
 def test_a_single_query_equals_the_embedded_search(
     table: LanceTable, articles: lancelake.LanceDataset
 ) -> None:
-    found = table.search(QUERY, "vector", 5, columns=["id"], filter="id > 10", withRowId=True)
+    nearest = table.search(QUERY, "vector", 5, columns=["id"], filter="id > 10", withRowId=True)
     expected = articles.search(
         nearest={"q": QUERY}, k=5, columns=["id"], filter="id > 10", with_row_id=True
     )
-    assert [row.asDict() for row in found.collect()] == expected.to_pylist()
+    assert [row.asDict() for row in nearest.collect()] == expected.to_pylist()
 
 
 def test_a_text_search_equals_the_embedded_search(
     table: LanceTable, articles: lancelake.LanceDataset
 ) -> None:
     for text in ("harbour stone", '"fox harbour"'):
-        found = table.textSearch(text, 5, columns=["id", "text"], filter="topic = 'north'")
+        nearest = table.textSearch(text, 5, columns=["id", "text"], filter="topic = 'north'")
         expected = articles.search(text, k=5, columns=["id", "text"], filter="topic = 'north'")
-        assert [row.asDict() for row in found.collect()] == expected.to_pylist()
+        assert [row.asDict() for row in nearest.collect()] == expected.to_pylist()
 
 
 @pytest.mark.parametrize("weight", [None, 0.3])
 def test_a_hybrid_search_equals_the_embedded_search(
     table: LanceTable, articles: lancelake.LanceDataset, weight: float | None
 ) -> None:
-    found = table.hybridSearch(
+    nearest = table.hybridSearch(
         "harbour stone", QUERY, k=6, columns=["id"], filter="id > 10", vectorWeight=weight
     )
     expected = articles.search(
@@ -213,15 +213,15 @@ def test_a_hybrid_search_equals_the_embedded_search(
         filter="id > 10",
         vector_weight=weight,
     )
-    assert [row.asDict() for row in found.collect()] == expected.to_pylist()
+    assert [row.asDict() for row in nearest.collect()] == expected.to_pylist()
 
 
 def test_a_join_equals_the_embedded_search(
     table: LanceTable, articles: lancelake.LanceDataset, queries: DataFrame
 ) -> None:
     left = queries.repartition(3)
-    found = table.knnJoin(left, "asked", k=3, columns=["id"], filter="topic = 'north'")
-    assert found.columns == ["q", "asked", "id", "_distance"]
+    nearest = table.knnJoin(left, "asked", k=3, columns=["id"], filter="topic = 'north'")
+    assert nearest.columns == ["q", "asked", "id", "_distance"]
     expected = articles.to_table(
         columns=["id"],
         nearest={"column": "vector", "q": QUERIES, "k": 3},
@@ -229,19 +229,49 @@ def test_a_join_equals_the_embedded_search(
         prefilter=True,
     )
     wanted = [(r["query_index"], r["id"], r["_distance"]) for r in expected.to_pylist()]
-    ordered = found.select("q", "id", "_distance").orderBy("q", "_distance", "id")
+    ordered = nearest.select("q", "id", "_distance").orderBy("q", "_distance", "id")
     assert rows_of(ordered) == sorted(wanted, key=lambda row: (row[0], row[2], row[1]))
 
 
 def test_a_join_shuffles_nothing(table: LanceTable, queries: DataFrame) -> None:
-    found = table.knnJoin(queries, "asked", k=3, columns=["id"])
-    assert "Exchange" not in found._jdf.queryExecution().executedPlan().toString()
+    nearest = table.knnJoin(queries, "asked", k=3, columns=["id"])
+    assert "Exchange" not in nearest._jdf.queryExecution().executedPlan().toString()
 
 
-def test_rows_without_a_vector_are_not_joined(spark: SparkSession, table: LanceTable) -> None:
-    left = spark.createDataFrame([(1, None), (2, QUERY)], "q long, asked array<float>")
-    found = table.knnJoin(left, k=1, columns=["id"])
-    assert [row.q for row in found.collect()] == [2]
+@pytest.mark.parametrize("freshness", [None, "durable"])
+def test_a_null_has_no_nearest_rows(
+    spark: SparkSession, tmp_path: Path, freshness: str | None
+) -> None:
+    stored = {"id": [1, 2], "v": [[0.0, 1.0], [1.0, 0.0]]}
+    columns = [pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.list_(pa.float32(), 2))]
+    made = lancelake.write_dataset(
+        pa.table(stored, schema=pa.schema(columns)), tmp_path / "t.lance"
+    )
+    made.wal.initialize(key="id", buckets=1)
+    table = LanceTable.forPath(spark, made.uri)
+    rows = [(1, None), (2, [1.0, 0.0]), (3, None), (4, [0.0, 1.0])]
+    asked = spark.createDataFrame(rows, "q long, asked array<float>").coalesce(1)
+    result = table.search(asked, k=1, columns=["id"], freshness=freshness).collect()
+    assert sorted((row.query_index, row.id) for row in result) == [(1, 2), (3, 1)]
+    joined = table.knnJoin(asked, k=1, columns=["id"], freshness=freshness).collect()
+    assert sorted((row.q, row.id) for row in joined) == [(2, 2), (4, 1)]
+    none = asked.where("asked IS NULL")
+    assert table.search(none, freshness=freshness).collect() == []
+    assert table.knnJoin(none, freshness=freshness).collect() == []
+
+
+def test_a_search_without_a_hit_returns_no_rows(spark: SparkSession, named: LanceTable) -> None:
+    none = "id < 0"
+    for found in (
+        named.search(QUERY, filter=none),
+        named.search([float("nan")] * DIMENSION),
+        named.textSearch("zzzz"),
+        named.hybridSearch("zzzz", QUERY, filter=none),
+        named.search(QUERY, columns=[], filter=none),
+        spark.sql(f"CALL lance.system.text_search('{NAME}', 'zzzz')"),
+    ):
+        assert found.columns
+        assert found.collect() == []
 
 
 def test_no_queries_find_nothing(spark: SparkSession, table: LanceTable) -> None:
@@ -253,10 +283,11 @@ def test_no_queries_find_nothing(spark: SparkSession, table: LanceTable) -> None
 def test_impossible_searches_are_refused(
     spark: SparkSession, table: LanceTable, queries: DataFrame
 ) -> None:
-    null = spark.createDataFrame([(None,)], "asked array<float>")
+    null = spark.createDataFrame([([None, 1.0],)], "asked array<float>")
     ragged = spark.createDataFrame([([1.0],), ([1.0, 2.0],)], "asked array<float>")
     refused = {
-        "must not be null": lambda: table.search(null),
+        "must not contain nulls": lambda: table.search(null),
+        "vectors must not contain nulls": lambda: table.search([1.0, None]),  # type: ignore[list-item]
         "same length, but got 1 and 2": lambda: table.search(ragged),
         "does not match": lambda: table.search([1.0, 2.0]),
         "'text' has no vectors": lambda: table.search(queries, "text"),
@@ -292,9 +323,9 @@ def named(spark: SparkSession, tmp_path: Path) -> Iterator[LanceTable]:
     rows = [tuple(row.values()) for row in article_rows().to_pylist()]
     frame = spark.createDataFrame(rows, "id long, topic string, text string, vector array<float>")
     frame.coalesce(1).writeTo(NAME).append()
-    found = LanceTable.forName(spark, NAME)
+    result = LanceTable.forName(spark, NAME)
     spark.sql(f"CALL lance.system.create_index('{NAME}', 'text', 'INVERTED')")
-    yield found
+    yield result
     spark.sql(f"DROP TABLE {NAME}")
 
 
@@ -311,6 +342,6 @@ def test_procedures_return_the_rows_of_a_search(spark: SparkSession, named: Lanc
         ),
     }
     for statement, expected in statements.items():
-        found = spark.sql(f"CALL lance.system.{statement}")
-        assert found.columns == expected.columns
-        assert found.collect() == expected.collect()
+        frame = spark.sql(f"CALL lance.system.{statement}")
+        assert frame.columns == expected.columns
+        assert frame.collect() == expected.collect()

@@ -41,9 +41,9 @@ def failure(action: Callable[[], object]) -> Exception:
 def test_a_refused_statement_is_explained_in_few_lines(
     spark: SparkSession, table: str, statement: str
 ) -> None:
-    found = failure(lambda: spark.sql(statement.format(t=table)))
-    assert len(str(found).splitlines()) <= MOST_LINES
-    assert error_of(found) is not None
+    error = failure(lambda: spark.sql(statement.format(t=table)))
+    assert len(str(error).splitlines()) <= MOST_LINES
+    assert error_of(error) is not None
 
 
 def test_a_missing_file_is_explained_in_few_lines(
@@ -52,16 +52,16 @@ def test_a_missing_file_is_explained_in_few_lines(
     spark.sql(f"CREATE TABLE {table}_lost AS SELECT * FROM {table}")
     for file in (warehouse / "short" / "t_lost.lance" / "data").iterdir():
         file.unlink()
-    found = failure(lambda: spark.table(f"{table}_lost").collect())
-    assert len(str(found).splitlines()) <= MOST_LINES
-    assert "data/" in str(found)
-    assert error_of(found) is not None
+    error = failure(lambda: spark.table(f"{table}_lost").collect())
+    assert len(str(error).splitlines()) <= MOST_LINES
+    assert "data/" in str(error)
+    assert error_of(error) is not None
 
 
 def test_another_exception_is_unchanged(spark: SparkSession) -> None:
-    found = failure(lambda: spark.sql("SELECT raise_error('mine')").collect())
-    assert "mine" in str(found)
-    assert error_of(found) is None
+    error = failure(lambda: spark.sql("SELECT raise_error('mine')").collect())
+    assert "mine" in str(error)
+    assert error_of(error) is None
 
 
 def test_a_procedure_takes_names_of_the_current_namespace(spark: SparkSession, table: str) -> None:
@@ -72,11 +72,11 @@ def test_a_procedure_takes_names_of_the_current_namespace(spark: SparkSession, t
 
 
 def test_a_procedure_suggests_a_close_table(spark: SparkSession, table: str) -> None:
-    found = failure(lambda: spark.sql("CALL lance.system.tag('short.tt', 'x')").collect())
-    assert "Did you mean t" in str(found)
+    error = failure(lambda: spark.sql("CALL lance.system.tag('short.tt', 'x')").collect())
+    assert "Did you mean t" in str(error)
     assert table
 
 
 def test_a_procedure_suggests_a_close_procedure(spark: SparkSession) -> None:
-    found = failure(lambda: spark.sql("CALL lance.system.optimise('short.t')"))
-    assert "Did you mean optimize" in str(found)
+    error = failure(lambda: spark.sql("CALL lance.system.optimise('short.t')"))
+    assert "Did you mean optimize" in str(error)

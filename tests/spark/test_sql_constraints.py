@@ -58,8 +58,8 @@ def test_a_primary_key_is_dropped_and_added(spark: SparkSession, warehouse: Path
     spark.sql("ALTER TABLE lance.c.t DROP CONSTRAINT IF EXISTS other")
     spark.sql("ALTER TABLE lance.c.t DROP CONSTRAINT k")
     assert key(warehouse) == []
-    found = failure(spark, "ALTER TABLE lance.c.t ADD CONSTRAINT k PRIMARY KEY (n)")
-    assert isinstance(found, InvalidRequestError)
+    error = failure(spark, "ALTER TABLE lance.c.t ADD CONSTRAINT k PRIMARY KEY (n)")
+    assert isinstance(error, InvalidRequestError)
     spark.sql("ALTER TABLE lance.c.t ADD CONSTRAINT k PRIMARY KEY (id)")
     assert key(warehouse) == ["id"]
 
@@ -68,8 +68,8 @@ def test_a_primary_key_is_dropped_and_added(spark: SparkSession, warehouse: Path
 def test_constraints_that_would_not_be_checked_are_refused(
     spark: SparkSession, columns: str
 ) -> None:
-    found = failure(spark, f"CREATE TABLE lance.c.t ({columns})")
-    assert isinstance(found, UnsupportedError)
+    error = failure(spark, f"CREATE TABLE lance.c.t ({columns})")
+    assert isinstance(error, UnsupportedError)
 
 
 def test_a_default_fills_columns_that_a_statement_omits(spark: SparkSession) -> None:

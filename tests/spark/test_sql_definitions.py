@@ -9,7 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import (
+    AnalysisException,
+    PySparkException,
+    UnsupportedOperationException,
+)
 from pyspark.sql import SparkSession
 
 import lancelake
@@ -46,9 +50,9 @@ def table(spark: SparkSession) -> Iterator[str]:
 
 def dataset(warehouse: Path, name: str = "t") -> lancelake.LanceDataset:
     """Return a table, checked, without Spark."""
-    found = lancelake.LanceDataset(warehouse / "d" / f"{name}.lance")
-    found.validate()
-    return found
+    stored = lancelake.LanceDataset(warehouse / "d" / f"{name}.lance")
+    stored.validate()
+    return stored
 
 
 def columns(spark: SparkSession, table: str) -> dict[str, tuple[str, str | None]]:
@@ -98,20 +102,20 @@ def test_columns_are_dropped(spark: SparkSession, table: str, warehouse: Path) -
 
 
 def test_a_cast_that_loses_is_refused(spark: SparkSession, table: str) -> None:
-    found = failure(lambda: spark.sql(f"ALTER TABLE {table} ALTER COLUMN n TYPE decimal(20, 0)"))
-    assert isinstance(found, UnsupportedError)
+    error = failure(lambda: spark.sql(f"ALTER TABLE {table} ALTER COLUMN n TYPE decimal(20, 0)"))
+    assert isinstance(error, UnsupportedError)
 
 
 def test_a_new_column_must_be_nullable(spark: SparkSession, table: str) -> None:
-    found = failure(lambda: spark.sql(f"ALTER TABLE {table} ADD COLUMN q int NOT NULL"))
-    assert isinstance(found, InvalidRequestError)
+    error = failure(lambda: spark.sql(f"ALTER TABLE {table} ADD COLUMN q int NOT NULL"))
+    assert isinstance(error, InvalidRequestError)
 
 
 def test_properties_are_set_and_unset(spark: SparkSession, table: str) -> None:
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = '1', 'b' = '2')")
     spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('team', 'a')")
-    found = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
-    assert {key: found.get(key) for key in ("a", "b", "team")} == {
+    result = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
+    assert {key: result.get(key) for key in ("a", "b", "team")} == {
         "a": None,
         "b": "2",
         "team": None,
@@ -221,17 +225,17 @@ def rows(found: pa.Table) -> list[dict[str, Any]]:
 
 
 def test_the_last_member_of_a_struct_is_not_dropped(spark: SparkSession, table: str) -> None:
-    found = failure(lambda: spark.sql(f"ALTER TABLE {table} DROP COLUMN s.a"))
-    assert isinstance(found, InvalidRequestError)
-    assert "column s would be left without fields" in str(found)
+    error = failure(lambda: spark.sql(f"ALTER TABLE {table} DROP COLUMN s.a"))
+    assert isinstance(error, InvalidRequestError)
+    assert "column s would be left without fields" in str(error)
     assert "s" in columns(spark, table)
     with pytest.raises(InvalidRequestError, match="without fields"):
         LanceTable.forName(spark, table).dropColumns("s.a")
 
 
 def test_a_location_is_not_changed(spark: SparkSession, table: str) -> None:
-    found = failure(lambda: spark.sql(f"ALTER TABLE {table} SET LOCATION '/elsewhere'"))
-    assert isinstance(found, UnsupportedError)
+    error = failure(lambda: spark.sql(f"ALTER TABLE {table} SET LOCATION '/elsewhere'"))
+    assert isinstance(error, UnsupportedError)
     assert "/elsewhere" not in str(spark.sql(f"DESCRIBE EXTENDED {table}").collect())
 
 
@@ -256,20 +260,51 @@ def test_properties_choose_how_a_table_is_made(spark: SparkSession, rows: str) -
     detail = LanceTable.forName(spark, "lance.d.made").detail().collect()[0]
     assert (detail.dataStorageVersion, detail.stableRowIds) == ("2.2", False)
     assert detail.properties == {"team": "x"}
-    found = {r.key: r.value for r in spark.sql("SHOW TBLPROPERTIES lance.d.made").collect()}
-    assert found["dataStorageVersion"] == "2.2"
+    frame = {r.key: r.value for r in spark.sql("SHOW TBLPROPERTIES lance.d.made").collect()}
+    assert frame["dataStorageVersion"] == "2.2"
     change = "ALTER TABLE lance.d.made SET TBLPROPERTIES ('dataStorageVersion' = '2.1')"
     assert isinstance(failure(lambda: spark.sql(change)), UnsupportedError)
 
 
 def test_options_do_not_choose_versions_of_named_tables(spark: SparkSession, table: str) -> None:
-    found = failure(lambda: spark.sql(f"SELECT * FROM {table} WITH (version = 1)").collect())
-    assert isinstance(found, InvalidRequestError)
-    assert "VERSION AS OF" in str(found)
+    error = failure(lambda: spark.sql(f"SELECT * FROM {table} WITH (version = 1)").collect())
+    assert isinstance(error, InvalidRequestError)
+    assert "VERSION AS OF" in str(error)
 
 
 def test_a_column_that_cannot_be_placed_is_not_added(spark: SparkSession, table: str) -> None:
     spark.sql(f"ALTER TABLE {table} ADD COLUMN placed STRUCT<a: INT>")
-    found = failure(lambda: spark.sql(f"ALTER TABLE {table} ADD COLUMN placed.b INT FIRST"))
-    assert isinstance(found, UnsupportedError)
+    error = failure(lambda: spark.sql(f"ALTER TABLE {table} ADD COLUMN placed.b INT FIRST"))
+    assert isinstance(error, UnsupportedError)
     assert spark.table(table).schema["placed"].dataType.names == ["a"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DROP TABLE {t}.branch_trial",
+        "DROP TABLE {t}.tag_first",
+        "DROP TABLE {t}.history PURGE",
+        "DROP TABLE IF EXISTS {t}.versions",
+        "ALTER TABLE {t} RENAME TO {t}.history",
+        "ALTER TABLE {t}.branch_trial RENAME TO lance.elsewhere",
+        "CREATE TABLE {t}.branch_new (id INT)",
+        "CREATE OR REPLACE TABLE {t}.branch_trial AS SELECT 1 AS id",
+    ],
+)
+def test_parts_of_a_table_are_not_handled_as_tables(
+    spark: SparkSession, table: str, statement: str
+) -> None:
+    spark.sql(f"CALL lance.system.branch('{table}', 'trial')")
+    spark.sql(f"CALL lance.system.tag('{table}', 'first')")
+    with pytest.raises(UnsupportedOperationException, match="of a table, and cannot be") as caught:
+        spark.sql(statement.format(t=table))
+    assert ("lance.system.drop_branch" in str(caught.value)) == ("branch_" in statement)
+    assert spark.table(f"{table}.branch_trial").count() == spark.table(table).count()
+
+
+def test_a_missing_part_of_a_table_is_not_dropped(spark: SparkSession, table: str) -> None:
+    spark.sql(f"DROP TABLE IF EXISTS {table}.branch_none")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.sql(f"DROP TABLE {table}.branch_none")
+    assert not spark.catalog.tableExists(f"{table}.tag_none")

@@ -17,10 +17,10 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.spark import error_of
 from lancelake.spark.jvm.catalyst import items
-from lancelake.spark.merge import bound_rows
+from lancelake.spark.merge import row_maker
 from lancelake.spark.merge.row_maker import addressed_frame
 from lancelake.spark.planning.writable_table import WritableTable
-from lancelake.table.merge.key_index import KeyLookup
+from lancelake.table.merge.match import KeyLookup
 
 COLUMNS = "id, concat('n', id) AS name, id / 2 AS score, named_struct('a', id, 'b', 'x') AS s"
 KINDS = ("inserted", "updated", "deleted")
@@ -37,9 +37,9 @@ def table(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
 
 def dataset(warehouse: Path) -> lancelake.LanceDataset:
     """Return the table, checked, without Spark."""
-    found = lancelake.LanceDataset(warehouse / "rows.lance")
-    found.validate()
-    return found
+    stored = lancelake.LanceDataset(warehouse / "rows.lance")
+    stored.validate()
+    return stored
 
 
 def names(warehouse: Path) -> dict[int, Any]:
@@ -84,8 +84,8 @@ def test_rows_are_updated_with_their_own_values(
 
 def test_a_member_of_a_struct_is_updated(spark: SparkSession, table: str, warehouse: Path) -> None:
     spark.sql(f"UPDATE {table} SET s.a = 100 WHERE id = 3")
-    found = dataset(warehouse).to_table(columns=["s"], filter="id = 3").to_pylist()
-    assert found == [{"s": {"a": 100, "b": "x"}}]
+    rows = dataset(warehouse).to_table(columns=["s"], filter="id = 3").to_pylist()
+    assert rows == [{"s": {"a": 100, "b": "x"}}]
 
 
 def test_values_and_conditions_may_be_queries(
@@ -157,8 +157,8 @@ def test_a_merge_adds_columns_when_it_may(spark: SparkSession, table: str, wareh
         USING (SELECT 3L AS id, 'new' AS brand UNION ALL SELECT 30L, 'also') s ON t.id = s.id
         WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"""
     )
-    found = dataset(warehouse).to_table(filter="brand IS NOT NULL").to_pylist()
-    assert sorted((row["id"], row["name"], row["brand"]) for row in found) == [
+    rows = dataset(warehouse).to_table(filter="brand IS NOT NULL").to_pylist()
+    assert sorted((row["id"], row["name"], row["brand"]) for row in rows) == [
         (3, "n3", "new"),
         (30, None, "also"),
     ]
@@ -187,7 +187,7 @@ def test_a_merge_reads_only_the_key_of_rows_it_leaves(
         read.append(tuple(columns))
         return addressed_frame(spark, base, columns, lookup)
 
-    monkeypatch.setattr(bound_rows, "addressed_frame", watched)
+    monkeypatch.setattr(row_maker, "addressed_frame", watched)
     spark.sql(
         f"MERGE INTO {table} t USING (SELECT 2L AS id) s ON t.id = s.id "
         "WHEN MATCHED THEN UPDATE SET name = concat(t.name, 'y')"
@@ -247,7 +247,7 @@ def test_a_tag_is_not_changed(spark: SparkSession, table: str) -> None:
         ("UPDATE lance.no.where SET a = 1", "TABLE_OR_VIEW_NOT_FOUND"),
     ],
 )
-def test_what_spark_does_not_understand_it_says(
+def test_text_that_spark_cannot_parse_raises_its_error(
     spark: SparkSession, table: str, statement: str, says: str
 ) -> None:
     with pytest.raises(AnalysisException, match=says):
@@ -317,11 +317,11 @@ def counts(spark: SparkSession, statement: str) -> list[int]:
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     # The jobs of a command are executions of their own.
     for execution in reversed(items(store.executionsList())):
-        found = {m.name(): m.accumulatorId() for m in items(execution.metrics())}
-        if all(f"number of {k} rows" in found for k in KINDS):
+        by_name = {m.name(): m.accumulatorId() for m in items(execution.metrics())}
+        if all(f"number of {k} rows" in by_name for k in KINDS):
             break
     values = store.executionMetrics(execution.executionId())
-    return [int(values.apply(found[f"number of {k} rows"])) for k in KINDS]
+    return [int(values.apply(by_name[f"number of {k} rows"])) for k in KINDS]
 
 
 @pytest.mark.parametrize(
@@ -341,3 +341,32 @@ def test_a_command_reports_its_numbers_of_rows(
     spark: SparkSession, table: str, statement: str, expected: list[int]
 ) -> None:
     assert counts(spark, statement.format(t=table)) == expected
+
+
+@pytest.mark.parametrize(
+    "more", ["", " WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.k, 'new')"]
+)
+def test_a_row_may_be_deleted_for_several_rows_of_the_source(
+    spark: SparkSession, table: str, warehouse: Path, more: str
+) -> None:
+    source = "(SELECT * FROM VALUES (1L), (1L), (2L), (20L) AS v(k))"
+    query = f"MERGE INTO {table} t USING {source} s ON t.id = s.k WHEN MATCHED THEN DELETE{more}"
+    spark.sql(query)
+    assert names(warehouse) == plain(0, *range(3, 10)) | ({20: "new"} if more else {})
+    done = spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").first()
+    assert (done.operation, done.metrics["rows_deleted"]) == ("MERGE", 2)
+
+
+@pytest.mark.parametrize(
+    ("condition", "shown"), [("t.id = s.k", "(id = 1;"), ("t.score * 2 < s.k", "(score = 0.0;")]
+)
+def test_the_row_of_an_ambiguous_merge_is_named(
+    spark: SparkSession, table: str, condition: str, shown: str
+) -> None:
+    source = "(SELECT * FROM VALUES (1L), (1L) AS v(k))"
+    with pytest.raises(PySparkException) as caught:
+        spark.sql(
+            f"MERGE INTO {table} t USING {source} s ON {condition} "
+            "WHEN MATCHED THEN UPDATE SET name = 'x'"
+        )
+    assert f"match the same row of the table {shown}" in str(error_of(caught.value))

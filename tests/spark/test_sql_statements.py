@@ -80,9 +80,9 @@ def test_another_format_is_refused(spark: SparkSession) -> None:
 def test_namespaces_are_altered(spark: SparkSession) -> None:
     spark.sql("ALTER NAMESPACE lance.said SET PROPERTIES ('x' = 'y')")
     spark.sql("COMMENT ON NAMESPACE lance.said IS 'words'")
-    found = {r[0]: r[1] for r in spark.sql("DESCRIBE NAMESPACE EXTENDED lance.said").collect()}
-    assert found["Comment"] == "words"
-    assert "(x,y)" in found["Properties"]
+    properties = {r[0]: r[1] for r in spark.sql("DESCRIBE NAMESPACE EXTENDED lance.said").collect()}
+    assert properties["Comment"] == "words"
+    assert "(x,y)" in properties["Properties"]
     spark.sql("CREATE NAMESPACE IF NOT EXISTS lance.said")
 
 
@@ -128,7 +128,7 @@ def test_a_table_is_emptied_and_dropped(
         "INSERT INTO {} REPLACE WHERE id = 99 SELECT 99L, 'x' WHERE false",
     ],
 )
-def test_what_changes_no_row_makes_no_version(
+def test_a_command_that_changes_no_row_commits_no_version(
     spark: SparkSession, table: LanceTable, statement: str
 ) -> None:
     before = table.version()

@@ -15,7 +15,7 @@ from pyspark.sql import types as t
 
 import lancelake
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.types import spark_field, stored_schema
+from lancelake.spark.spark_types import spark_field, stored_schema
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -53,18 +53,18 @@ def test_vectors_of_spark_ml_come_back(spark: SparkSession, tmp_path: Path) -> N
     rows = [(1, Vectors.dense([1.0, 2.0])), (2, Vectors.sparse(3, {1: 5.0})), (3, None)]
     frame = spark.createDataFrame(rows, ["id", "features"])
     frame.write.format("lance").save(place)
-    found = spark.read.format("lance").load(place).orderBy("id")
-    assert found.schema["features"].dataType == frame.schema["features"].dataType
-    assert [tuple(row) for row in found.collect()] == rows
+    answer = spark.read.format("lance").load(place).orderBy("id")
+    assert answer.schema["features"].dataType == frame.schema["features"].dataType
+    assert [tuple(row) for row in answer.collect()] == rows
 
 
 def test_intervals_in_arrays_keep_their_fields(spark: SparkSession, tmp_path: Path) -> None:
     place = str(tmp_path / "t.lance")
     frame = spark.sql("SELECT array(INTERVAL '3' DAY) AS a, map('k', INTERVAL '2' DAY) AS m")
     frame.write.format("lance").save(place)
-    found = spark.read.format("lance").load(place)
-    assert found.schema["a"].dataType.simpleString() == "array<interval day>"
-    assert found.first().a == [timedelta(days=3)]
+    answer = spark.read.format("lance").load(place)
+    assert answer.schema["a"].dataType.simpleString() == "array<interval day>"
+    assert answer.first().a == [timedelta(days=3)]
 
 
 def test_metadata_of_a_table_loads_no_module() -> None:

@@ -52,9 +52,9 @@ def test_rows_are_inserted_by_position_and_by_name(
 ) -> None:
     spark.sql(f"INSERT INTO {table} VALUES (10, 'ten')")
     spark.sql(f"INSERT INTO {table} (name) VALUES ('only')")
-    found = lancelake.LanceDataset(warehouse / "w/t.lance").to_table().to_pylist()
-    assert {"id": 10, "name": "ten"} in found
-    assert {"id": None, "name": "only"} in found
+    result = lancelake.LanceDataset(warehouse / "w/t.lance").to_table().to_pylist()
+    assert {"id": 10, "name": "ten"} in result
+    assert {"id": None, "name": "only"} in result
 
 
 def test_every_type_goes_in_and_comes_out(spark: SparkSession) -> None:
@@ -68,9 +68,9 @@ def test_every_type_goes_in_and_comes_out(spark: SparkSession) -> None:
     spark.sql(f"CREATE TABLE lance.w.types AS SELECT {columns}")
     spark.sql(f"INSERT INTO lance.w.types SELECT {columns}")
     spark.sql("INSERT INTO lance.w.types (a) VALUES (7)")
-    found = spark.table("lance.w.types")
-    assert found.where("b IS NOT NULL").collect() == expected.collect() * 2
-    nulls = found.where("b IS NULL").collect()
+    frame = spark.table("lance.w.types")
+    assert frame.where("b IS NOT NULL").collect() == expected.collect() * 2
+    nulls = frame.where("b IS NULL").collect()
     assert [value for value in nulls[0] if value is not None] == [7]
 
 
@@ -148,7 +148,7 @@ def test_a_replacement_that_fails_leaves_the_table(
     assert len(rows(warehouse)) == 4
 
 
-def test_save_as_table_knows_every_mode(spark: SparkSession, warehouse: Path) -> None:
+def test_save_as_table_has_every_mode(spark: SparkSession, warehouse: Path) -> None:
     frame = spark.range(2)
     frame.write.saveAsTable("lance.w.modes")
     frame.write.mode("append").saveAsTable("lance.w.modes")
@@ -161,7 +161,9 @@ def test_save_as_table_knows_every_mode(spark: SparkSession, warehouse: Path) ->
         frame.write.saveAsTable("lance.w.modes")
 
 
-def test_a_write_with_a_number_lands_once(spark: SparkSession, table: str, warehouse: Path) -> None:
+def test_a_write_with_a_number_is_committed_once(
+    spark: SparkSession, table: str, warehouse: Path
+) -> None:
     new = spark.sql("SELECT 7L AS id, 'seven' AS name")
     for _ in range(2):
         new.writeTo(table).option("txnAppId", "job").option("txnVersion", "1").append()
@@ -198,9 +200,9 @@ def test_a_branch_is_written_by_its_name(spark: SparkSession, table: str, wareho
 
 def test_an_option_that_is_misspelled_is_corrected(spark: SparkSession, table: str) -> None:
     new = spark.sql("SELECT 7L AS id, 'seven' AS name")
-    found = failure(lambda: new.writeTo(table).option("txnApId", "x").append())
-    assert isinstance(found, InvalidRequestError)
-    assert "txnAppId" in str(found)
+    error = failure(lambda: new.writeTo(table).option("txnApId", "x").append())
+    assert isinstance(error, InvalidRequestError)
+    assert "txnAppId" in str(error)
 
 
 def test_paths_are_written_with_every_mode(spark: SparkSession, tmp_path: Path) -> None:
@@ -211,13 +213,13 @@ def test_paths_are_written_with_every_mode(spark: SparkSession, tmp_path: Path) 
     spark.range(3).write.format("lance").mode("ignore").save(place)
     spark.range(3, 5).write.format("lance").save(place, mode="append")
     spark.range(7, 8).write.save(place, format="lance", mode="overwrite", replaceWhere="id >= 2")
-    found = lancelake.LanceDataset(place)
-    assert sorted(found.to_table()["id"].to_pylist()) == [0, 1, 7]
+    dataset = lancelake.LanceDataset(place)
+    assert sorted(dataset.to_table()["id"].to_pylist()) == [0, 1, 7]
 
 
 def test_partitions_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     writer = spark.range(3).write.format("lance").partitionBy("id")
     with pytest.raises(UnsupportedError, match="partitioning"):
         writer.save(str(tmp_path / "p.lance"))
-    found = failure(lambda: spark.sql("CREATE TABLE lance.w.p (a int) PARTITIONED BY (a)"))
-    assert isinstance(found, UnsupportedError)
+    error = failure(lambda: spark.sql("CREATE TABLE lance.w.p (a int) PARTITIONED BY (a)"))
+    assert isinstance(error, UnsupportedError)

@@ -44,8 +44,8 @@ def append(frame: DataFrame, place: str, **options: object) -> None:
 
 def condition_of(caught: pytest.ExceptionInfo[Exception]) -> str:
     """Return the name that Spark has for an error."""
-    found = re.search(r"\[([A-Z_.]+)\]", str(caught.value))
-    return found[1] if found else str(caught.value)
+    match = re.search(r"\[([A-Z_.]+)\]", str(caught.value))
+    return match[1] if match else str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def condition_of(caught: pytest.ExceptionInfo[Exception]) -> str:
         "named_struct('a', 'x') AS st",
     ],
 )
-def test_what_a_write_by_name_refuses_is_refused(
+def test_rows_that_a_write_by_name_refuses_are_refused(
     spark: SparkSession, table: str, place: str, values: str
 ) -> None:
     frame = spark.sql(f"SELECT {values}")
@@ -72,7 +72,9 @@ def test_what_a_write_by_name_refuses_is_refused(
     assert spark.table(table).isEmpty()
 
 
-def test_what_fits_is_cast_as_spark_casts_it(spark: SparkSession, table: str, place: str) -> None:
+def test_values_that_fit_are_cast_as_spark_casts_them(
+    spark: SparkSession, table: str, place: str
+) -> None:
     frame = spark.sql("SELECT 7L AS i, 1.6D AS b, TIMESTAMP '2026-01-31 23:00:00' AS d, 5 AS v")
     append(frame, place)
     frame.writeTo(table).append()
@@ -110,7 +112,9 @@ def test_names_match_without_case(spark: SparkSession, table: str, place: str) -
     assert lancelake.LanceDataset(place).schema.names[:2] == ["i", "b"]
 
 
-def test_names_match_with_case_when_the_session_says_so(spark: SparkSession, place: str) -> None:
+def test_names_match_with_case_if_the_session_is_case_sensitive(
+    spark: SparkSession, place: str
+) -> None:
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
         with pytest.raises(SchemaMismatchError, match="does not have: I"):
@@ -136,7 +140,7 @@ def test_no_columns_are_added_that_differ_only_in_case(
     assert lancelake.LanceDataset(place).version == 1
 
 
-def test_a_new_table_has_names_that_the_session_tells_apart(
+def test_a_new_table_has_names_that_the_session_distinguishes(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     frame = spark.createDataFrame([(1, 2)], "x int, X int")
@@ -157,9 +161,9 @@ def test_vectors_are_appended(spark: SparkSession, tmp_path: Path) -> None:
     place = str(tmp_path / "v.lance")
     lancelake.write_dataset(pa.table({"id": [1], "vector": vectors}), place)
     append(spark.sql("SELECT 2L AS id, array(3.5D, 4.5D) AS vector"), place)
-    found: Any = lancelake.LanceDataset(place).to_table()
-    assert found["vector"].to_pylist() == [[1.0, 2.0], [3.5, 4.5]]
-    assert found.schema.field("vector").type == vectors.type
+    stored: Any = lancelake.LanceDataset(place).to_table()
+    assert stored["vector"].to_pylist() == [[1.0, 2.0], [3.5, 4.5]]
+    assert stored.schema.field("vector").type == vectors.type
 
 
 @pytest.mark.parametrize(

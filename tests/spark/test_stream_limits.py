@@ -37,9 +37,9 @@ def copy(
 
 def opened(place: Path) -> lancelake.LanceDataset:
     """Return a table, checked."""
-    found = lancelake.LanceDataset(str(place))
-    found.validate()
-    return found
+    dataset = lancelake.LanceDataset(str(place))
+    dataset.validate()
+    return dataset
 
 
 def ids(place: Path) -> list[int]:
@@ -87,7 +87,9 @@ def test_compacted_rows_do_not_come_again(
     assert ids(target) == list(range(31))
 
 
-def test_a_version_that_is_gone_is_named(spark: SparkSession, source: Path, tmp_path: Path) -> None:
+def test_a_version_that_was_removed_is_named(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
     target = tmp_path / "target.lance"
     copy(spark, source, target)
     for start in range(40, 60, 10):

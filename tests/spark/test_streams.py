@@ -69,7 +69,7 @@ def test_a_batch_without_rows_makes_no_version(
     assert lancelake.LanceDataset(str(target)).version == before
 
 
-def test_a_batch_that_is_run_again_lands_once(
+def test_a_batch_that_is_run_again_is_committed_once(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "target.lance"
@@ -132,15 +132,15 @@ def test_a_stream_creates_its_table_at_once(
     writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "cp"))
     query = writer.option("stableRowIds", False).toTable("lance.early")
     try:
-        found = lancelake.LanceDataset(warehouse / "early.lance")
-        assert (found.version, found.schema.names) == (1, ["id", "text"])
-        assert not found.has_stable_row_ids
+        dataset = lancelake.LanceDataset(warehouse / "early.lance")
+        assert (dataset.version, dataset.schema.names) == (1, ["id", "text"])
+        assert not dataset.has_stable_row_ids
     finally:
         query.stop()
         spark.sql("DROP TABLE lance.early")
 
 
-def test_a_change_feed_tells_what_happened_to_each_row(
+def test_a_change_feed_has_what_happened_to_each_row(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
     table = LanceTable.forPath(spark, str(source))
@@ -148,8 +148,8 @@ def test_a_change_feed_tells_what_happened_to_each_row(
     table.delete("id = 2")
     target = tmp_path / "changes.lance"
     copy(spark, source, target, readChangeFeed="true", startingVersion="2")
-    found = lancelake.LanceDataset(str(target)).to_table().to_pylist()
-    assert sorted((r["id"], r["text"], r["_change_type"], r["_commit_version"]) for r in found) == [
+    rows = lancelake.LanceDataset(str(target)).to_table().to_pylist()
+    assert sorted((r["id"], r["text"], r["_change_type"], r["_commit_version"]) for r in rows) == [
         (1, "1", "update_preimage", 2),
         (1, "x", "update_postimage", 2),
         (2, "2", "delete", 3),
@@ -180,12 +180,12 @@ def test_batches_are_merged_by_key(spark: SparkSession, source: Path, tmp_path: 
         .start(str(target))
     )
     query.awaitTermination()
-    found = lancelake.LanceDataset(str(target)).to_table().to_pylist()
-    assert {row["id"]: row["text"] for row in found} == {
+    rows = lancelake.LanceDataset(str(target)).to_table().to_pylist()
+    assert {row["id"]: row["text"] for row in rows} == {
         **dict.fromkeys(range(10, 15), "old"),
         **{i: str(i) for i in range(10)},
     }
-    assert len(found) == 15
+    assert len(rows) == 15
 
 
 def test_keys_that_repeat_in_the_first_batch_become_one_row(
@@ -204,8 +204,8 @@ def test_keys_that_repeat_in_the_first_batch_become_one_row(
         .start(str(target))
     )
     query.awaitTermination()
-    found = lancelake.LanceDataset(str(target)).to_table().to_pylist()
-    assert sorted((row["id"], row["text"]) for row in found) == [(i, "last") for i in range(5)]
+    rows = lancelake.LanceDataset(str(target)).to_table().to_pylist()
+    assert sorted((row["id"], row["text"]) for row in rows) == [(i, "last") for i in range(5)]
 
 
 def test_counts_of_a_stream_are_merged_in_update_mode(
@@ -228,8 +228,8 @@ def test_counts_of_a_stream_are_merged_in_update_mode(
     run()
     write(numbers(spark, 10, 13), str(source), "append")
     run()
-    found = lancelake.LanceDataset(target).to_table().to_pylist()
-    assert {row["odd"]: row["count"] for row in found} == {0: 7, 1: 6}
+    rows = lancelake.LanceDataset(target).to_table().to_pylist()
+    assert {row["odd"]: row["count"] for row in rows} == {0: 7, 1: 6}
 
 
 def test_the_first_batch_in_update_mode_is_known_when_it_is_run_again(
@@ -266,3 +266,36 @@ def test_a_stream_ends_when_its_source_was_created_again(
     with pytest.raises(PySparkException) as caught:
         copy(spark, source, target)
     assert "it was recreated" in str(error_of(caught.value))
+
+
+def test_a_column_that_older_versions_lack_is_null_in_a_stream(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    # The column is NOT NULL: every row has a value by now.
+    lancelake.LanceDataset(str(source)).add_columns({"n": "7", "t": "'x'"})
+    target = tmp_path / "target.lance"
+    copy(spark, source, target, startingVersion="1", skipChangeCommits="true")
+    rows = lancelake.LanceDataset(str(target)).to_table(columns=["n", "t"]).to_pylist()
+    assert rows == [{"n": None, "t": None}] * 10
+
+
+def test_a_batch_of_small_appends_becomes_few_files(spark: SparkSession, tmp_path: Path) -> None:
+    source, target = tmp_path / "source.lance", tmp_path / "target.lance"
+    rows = lancelake.LanceDataset
+    numbers(spark, 0, 1).write.format("lance").save(str(source))
+    lancelake.write_dataset(
+        rows(str(source)).to_table().take([0] * 60), str(source), mode="append", max_rows_per_file=1
+    )
+    copy(spark, source, target)
+    assert rows(str(target)).count_rows() == 61
+    assert len(rows(str(target)).get_fragments()) <= 8
+
+
+def test_batches_of_a_stream_are_named_in_the_history(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target.lance"
+    copy(spark, source, target)
+    done = LanceTable.forPath(spark, str(target)).history(1).first()
+    assert (done.operation, done.metrics["rows_inserted"]) == ("STREAMING UPDATE", 10)
+    assert done.engine == f"Spark {spark.version}"

@@ -33,8 +33,8 @@ def test_action_succeeds_or_names_the_problem(
     with pytest.raises(Exception, match=problem) as caught:
         ACTIONS[action](spark, str(root))
     # Spark itself refuses a column name that is ambiguous.
-    found = error_of(caught.value) or caught.value
-    assert isinstance(found, LanceTableError | AnalysisException)
+    error = error_of(caught.value) or caught.value
+    assert isinstance(error, LanceTableError | AnalysisException)
 
 
 def test_files_behind_a_link_outlive_a_dropped_table(

@@ -13,9 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lancelake
+from lancelake.maintenance.check.run import check
 from lancelake.spark import LanceTable
+from lancelake.spark.spark_types import nullable_schema
 from lancelake.storage.location import Location
-from lancelake.table.check import check
 from tests.spark.corpus.data import rows as every_type
 from tests.spark.corpus.tables import frame
 from tests.support.official import RELEASES, Official, OfficialPool, is_installed
@@ -70,8 +71,8 @@ SHOWN: dict[str, tuple[pa.Array, list[Any]]] = {
 def test_types_that_spark_lacks_are_read(spark: SparkSession, tmp_path: Path) -> None:
     table = pa.table({name: array for name, (array, _) in SHOWN.items()})
     lancelake.write_dataset(table, tmp_path / "t.lance", data_storage_version="2.2")
-    found = spark.read.format("lance").load(str(tmp_path / "t.lance")).collect()
-    by_column = {name: [row[name] for row in found] for name in SHOWN}
+    rows = spark.read.format("lance").load(str(tmp_path / "t.lance")).collect()
+    by_column = {name: [row[name] for row in rows] for name in SHOWN}
     assert by_column == {name: values for name, (_, values) in SHOWN.items()}
 
 
@@ -80,8 +81,8 @@ def test_types_that_spark_lacks_are_read_as_official_lance_wrote_them(
 ) -> None:
     table = pa.table({name: array for name, (array, _) in SHOWN.items()})
     official_14.write(tmp_path / "t.lance", table, data_storage_version="2.2")
-    found = spark.read.format("lance").load(str(tmp_path / "t.lance")).collect()
-    by_column = {name: [row[name] for row in found] for name in SHOWN}
+    rows = spark.read.format("lance").load(str(tmp_path / "t.lance")).collect()
+    by_column = {name: [row[name] for row in rows] for name in SHOWN}
     assert by_column == {name: values for name, (_, values) in SHOWN.items()}
 
 
@@ -116,7 +117,7 @@ def test_every_type_that_spark_wrote_is_read_by_every_library(
     made = frame(with_times, table)
     made.write.format("lance").save(str(path))
     back = with_times.read.format("lance").load(str(path))
-    assert back.schema == made.schema
+    assert back.schema == nullable_schema(made.schema)
     assert bag(back) == bag(made)
     expected = _as_rows(table)
     assert _as_rows(lancelake.LanceDataset(path).to_table()) == expected
@@ -147,8 +148,8 @@ def test_bounded_text_is_padded_and_checked_as_spark_does(spark: SparkSession) -
     name = "lance.bounded.t"
     spark.sql(f"CREATE TABLE {name} (c CHAR(5), v VARCHAR(3))")
     spark.sql(f"INSERT INTO {name} VALUES ('ab', 'ab'), (NULL, ''), ('🦀', 'é')")
-    found = spark.sql(f"SELECT c, v FROM {name} WHERE c = 'ab' OR v = 'é' ORDER BY v").collect()
-    assert found == [("ab   ", "ab"), ("🦀    ", "é")]
+    rows = spark.sql(f"SELECT c, v FROM {name} WHERE c = 'ab' OR v = 'é' ORDER BY v").collect()
+    assert rows == [("ab   ", "ab"), ("🦀    ", "é")]
     with pytest.raises(Exception, match="EXCEED_LIMIT_LENGTH"):
         spark.sql(f"INSERT INTO {name} VALUES ('ab', 'abcd')")
     spark.sql("DROP NAMESPACE lance.bounded CASCADE")
@@ -194,8 +195,8 @@ def test_updated_rows_keep_columns_that_spark_does_not_support(
         merge.whenMatchedUpdate(set={"id": "new"}).whenNotMatchedInsert(
             values={"id": "new"}
         ).execute()
-    found = lancelake.LanceDataset(str(place)).to_table().to_pylist()
-    assert {row["id"]: row["big"] for row in found} == {
+    result = lancelake.LanceDataset(str(place)).to_table().to_pylist()
+    assert {row["id"]: row["big"] for row in result} == {
         0: big[0],
         11: big[1],
         12: big[2],

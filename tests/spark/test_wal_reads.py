@@ -34,8 +34,8 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> tuple[lance.LanceDataset,
 
 
 def _expected(ds: lance.LanceDataset, freshness: str) -> list[tuple[object, ...]]:
-    found = ds.wal.to_table(freshness=freshness).sort_by("id").to_pylist()
-    return [tuple(row.values()) for row in found]
+    rows = ds.wal.to_table(freshness=freshness).sort_by("id").to_pylist()
+    return [tuple(row.values()) for row in rows]
 
 
 @pytest.mark.parametrize("freshness", ["base", "flushed", "durable"])
@@ -52,8 +52,8 @@ def test_a_filter_does_not_bring_replaced_rows_back(
 ) -> None:
     _, path = fresh
     frame = spark.read.format("lance").option("freshness", "durable").load(path)
-    found = frame.where("name IN ('base', 'flushed') AND id < 5 OR upper(name) = 'DURABLE'")
-    assert sorted(row.id for row in found.select("id").collect()) == [1, 4, 22]
+    answer = frame.where("name IN ('base', 'flushed') AND id < 5 OR upper(name) = 'DURABLE'")
+    assert sorted(row.id for row in answer.select("id").collect()) == [1, 4, 22]
     plan = frame.where("name = 'base'")._jdf.queryExecution().toString()
     assert "latest rows of" in plan
 
@@ -63,8 +63,8 @@ def test_sql_reads_the_latest_rows_by_name(
 ) -> None:
     ds, path = fresh
     shutil.copytree(path, warehouse / "wal_t.lance")
-    found = spark.sql("SELECT * FROM lance.wal_t.latest").collect()
-    assert sorted(tuple(row) for row in found) == _expected(ds, "durable")
+    rows = spark.sql("SELECT * FROM lance.wal_t.latest").collect()
+    assert sorted(tuple(row) for row in rows) == _expected(ds, "durable")
     flushed = spark.read.option("freshness", "flushed").table("lance.wal_t.latest")
     assert flushed.count() == len(_expected(ds, "flushed"))
     joined = "SELECT count(*) FROM lance.wal_t.latest l JOIN lance.wal_t b ON l.id = b.id"

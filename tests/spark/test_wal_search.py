@@ -33,7 +33,7 @@ def tables(
     spark: SparkSession, warehouse: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[LanceTable, LanceTable]:
     """Return a table with rows in a generation and in the log, and the same one merged."""
-    found = []
+    values = []
     for name in ("fresh", "merged"):
         uri = warehouse / f"wal_search_{name}.lance"
         first = rows(*((n, f"word base{n}", float(n)) for n in range(20)))
@@ -48,8 +48,8 @@ def tables(
         last.close(flush=False)
         if name == "merged":
             ds.wal.merge(flush=True)
-        found.append(LanceTable.forPath(spark, str(uri)))
-    return found[0], found[1]
+        values.append(LanceTable.forPath(spark, str(uri)))
+    return values[0], values[1]
 
 
 def listed(frame: DataFrame, *columns: str) -> list[tuple[object, ...]]:
@@ -81,13 +81,13 @@ def test_batches_and_joins_have_the_newest_rows(
         [(n, q) for n, q in enumerate(QUERIES)], "n int, q array<float>"
     )
     columns = ("query_index", "id", "_distance")
-    found = fresh.search(queries, k=3, freshness="durable", columns=["id"])
-    assert sorted(listed(found, *columns)) == sorted(
+    nearest = fresh.search(queries, k=3, freshness="durable", columns=["id"])
+    assert sorted(listed(nearest, *columns)) == sorted(
         listed(merged.search(queries, k=3, columns=["id"]), *columns)
     )
-    found = fresh.knnJoin(queries, k=3, freshness="durable", filter="id != 2", columns=["id"])
+    nearest = fresh.knnJoin(queries, k=3, freshness="durable", filter="id != 2", columns=["id"])
     expected = merged.knnJoin(queries, k=3, filter="id != 2", columns=["id"])
-    assert sorted(listed(found, "n", "id")) == sorted(listed(expected, "n", "id"))
+    assert sorted(listed(nearest, "n", "id")) == sorted(listed(expected, "n", "id"))
 
 
 def test_procedures_take_a_freshness(

@@ -21,9 +21,8 @@ from lancelake.errors import (
     UnsupportedError,
 )
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.memwal import bucket_hash
-from lancelake.memwal.status import wal_status
-from lancelake.memwal.tail import read_entries
+from lancelake.format.memwal import wal_keys
+from lancelake.memwal.status import read_entries, wal_status
 from lancelake.spark import LanceTable, upsert_batches
 from lancelake.spark.streaming.sink import LanceStreamWriter
 from lancelake.spark.writing.wal_rows import bucket_column
@@ -46,9 +45,9 @@ def _frame(spark: SparkSession, *pairs: tuple[int, str | None]) -> DataFrame:
 
 
 def _latest(path: str) -> Pairs:
-    found = lance.dataset(path).wal.to_table().to_pylist()
-    by_key = {row["id"]: row["name"] for row in found}
-    assert len(by_key) == len(found)
+    rows = lance.dataset(path).wal.to_table().to_pylist()
+    by_key = {row["id"]: row["name"] for row in rows}
+    assert len(by_key) == len(rows)
     return by_key
 
 
@@ -88,10 +87,10 @@ def test_rows_are_deleted_and_ordered_by_options(spark: SparkSession, path: str)
     changes += [(3, "x", "I", 1), (3, None, "D", 2), (4, None, "D", 1), (4, "y", "I", 2)]
     frame = spark.createDataFrame(changes, "id long, name string, op string, at int")
     _upsert(frame, path, deleteWhen="op = 'D'", sequenceBy="at")
-    found = _latest(path)
-    assert (found[1], found[4]) == ("b", "y")
-    assert 2 not in found
-    assert 3 not in found
+    rows = _latest(path)
+    assert (rows[1], rows[4]) == ("b", "y")
+    assert 2 not in rows
+    assert 3 not in rows
 
 
 def test_rows_that_do_not_fit_are_refused(spark: SparkSession, path: str) -> None:
@@ -123,9 +122,9 @@ def test_a_table_without_a_mem_wal_is_refused(spark: SparkSession, tmp_path: Pat
 def test_spark_computes_the_buckets_of_the_table_format(spark: SparkSession, kind: str) -> None:
     values = spark.range(-100, 100).select(f.expr(f"CAST(id AS {kind}) AS k"))
     (field,) = from_arrow(values.toArrow().schema).fields
-    found = values.select(bucket_column(field, 7).alias("b"), "k").toArrow()
-    own = bucket_hash.buckets(found.column("k").combine_chunks(), 7)
-    assert found.column("b").to_pylist() == own.tolist()
+    table = values.select(bucket_column(field, 7).alias("b"), "k").toArrow()
+    own = wal_keys.buckets(table.column("k").combine_chunks(), 7)
+    assert table.column("b").to_pylist() == own.tolist()
 
 
 def _source(folder: Path, batch: int, pairs: list[tuple[int, str]]) -> None:
@@ -167,9 +166,9 @@ def test_a_stream_merges_after_some_batches(spark: SparkSession, path: str, tmp_
     for batch in range(4):
         _source(tmp_path / "in", batch, [(n, f"b{batch}") for n in range(20)])
     _run(_stream(spark, tmp_path / "in"), path, tmp_path / "checkpoint", mergeEvery="2")
-    found = lance.dataset(path).to_table().to_pylist()
-    assert {row["id"]: row["name"] for row in found} == dict.fromkeys(range(20), "b3")
-    assert len(found) == 20
+    rows = lance.dataset(path).to_table().to_pylist()
+    assert {row["id"]: row["name"] for row in rows} == dict.fromkeys(range(20), "b3")
+    assert len(rows) == 20
     assert all(not region.tail_rows for region in wal_status(newest(path)).regions)
 
 

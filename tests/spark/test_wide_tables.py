@@ -95,8 +95,8 @@ def test_columns_that_a_command_does_not_assign_stay_as_they_are_stored(
     table = pa.table({"id": [1, 2], "a": [1, 2], "fine": fine})
     lancelake.write_dataset(table, tmp_path / "t.lance")
     spark.sql(statement.format(t=f"lance.`{tmp_path / 't.lance'}`"))
-    found = lancelake.LanceDataset(tmp_path / "t.lance").to_table().sort_by("id")
-    assert found.column("a").to_pylist() == expected
+    stored = lancelake.LanceDataset(tmp_path / "t.lance").to_table().sort_by("id")
+    assert stored.column("a").to_pylist() == expected
     assert (
-        found.column("fine").cast(pa.int64()).to_pylist()[:2] == fine.cast(pa.int64()).to_pylist()
+        stored.column("fine").cast(pa.int64()).to_pylist()[:2] == fine.cast(pa.int64()).to_pylist()
     )

@@ -56,6 +56,24 @@ class Driver:
 
         run(self._spark, Path(place))
 
+    def labour(self, uri: str, name: str, number: int) -> Any:
+        """Do one of the jobs on a table."""
+        from tests.spark_faults.labours import do
+
+        return do(self._spark, uri, name, number)
+
+    def storm(self, place: str, names: list[str]) -> dict[str, int]:
+        """Run streams that do not end; return when each of them has committed a batch."""
+        from tests.spark_faults.storm_streams import Storm
+
+        return Storm(self._spark, Path(place)).run_a_batch(names)
+
+    def calm(self, place: str, names: list[str]) -> None:
+        """Run the same streams until they have read what there is."""
+        from tests.spark_faults.storm_streams import Storm
+
+        Storm(self._spark, Path(place)).run_to_end(names)
+
     def increment(self, uri: str, steps: list[list[int]], patience_s: float) -> int:
         """Add one to the rows of each step's keys, or insert them; return how often it failed."""
         from lancelake.errors import ConflictError, ContentionError

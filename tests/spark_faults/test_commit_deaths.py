@@ -65,7 +65,7 @@ def committer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Committer]:
 
 
 @pytest.mark.parametrize(("number", "name", "point"), list(product(NUMBERS, STREAMS, POINTS)))
-def test_a_batch_whose_commit_was_cut_off_lands_once(
+def test_a_batch_whose_commit_was_cut_off_is_committed_once(
     number: int, name: str, point: str, committer: Committer, place: Path, official_14: Official
 ) -> None:
     work = WORKS[name]

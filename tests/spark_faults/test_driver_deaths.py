@@ -67,7 +67,7 @@ def deaths() -> list[Case]:
 
 
 @pytest.mark.parametrize("case", deaths(), ids=lambda case: "-".join(map(str, case)))
-def test_a_killed_driver_leaves_whole_versions_and_the_next_one_goes_on(
+def test_a_killed_driver_leaves_whole_versions_and_the_next_one_continues(
     case: Case, drivers: Drivers, place: Path, official_14: Official
 ) -> None:
     number, name, point = case
@@ -96,7 +96,7 @@ def lost_commits() -> list[Case]:
 
 
 @pytest.mark.parametrize("case", lost_commits(), ids=lambda case: "-".join(map(str, case)))
-def test_a_stream_whose_committing_process_is_killed_goes_on_from_its_checkpoint(
+def test_a_stream_whose_committing_process_is_killed_resumes_from_its_checkpoint(
     case: Case, drivers: Drivers, place: Path, official_14: Official
 ) -> None:
     number, name, point = case

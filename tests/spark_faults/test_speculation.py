@@ -42,7 +42,7 @@ def speculating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Applicatio
 
 
 @pytest.mark.parametrize(("number", "name"), CASES)
-def test_of_two_attempts_one_lands_and_cleanup_takes_what_the_other_left(
+def test_of_two_attempts_one_is_committed_and_cleanup_removes_the_files_of_the_other(
     number: int, name: str, speculating: Application, place: Path, official_14: Official
 ) -> None:
     work = WORKS[name]

@@ -78,7 +78,7 @@ def without_package(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return submitted(folder, str(python))
 
 
-def test_what_the_launcher_says_counts(without_package: dict[str, Any]) -> None:
+def test_settings_of_the_launcher_are_used(without_package: dict[str, Any]) -> None:
     found = {key: without_package[key] for key in ("master", "name", "setting")}
     assert found == {"master": MASTER, "name": NAME, "setting": "3"}
 
@@ -89,7 +89,7 @@ def test_executors_without_the_package_run_other_code(without_package: dict[str,
 
 @pytest.mark.parametrize("work", ["read", "write", "delete", "stream"])
 def test_executors_without_the_package_say_so(without_package: dict[str, Any], work: str) -> None:
-    assert "the Python package lancelake is not installed" in without_package[work]
+    assert "does not have lancelake" in without_package[work]
 
 
 def test_executors_with_the_package_work(tmp_path: Path) -> None:

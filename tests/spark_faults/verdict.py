@@ -6,10 +6,13 @@ from pathlib import Path
 
 import lancelake.pylance as lance
 from lancelake.errors import TableNotFoundError
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
 from tests.spark_faults.works import Work, table_of
 from tests.support.official import Official
+
+LOW_COVERAGE = "index-coverage-low"
 
 
 def version_of(place: Path) -> int:
@@ -36,7 +39,9 @@ def ensure_done_once(work: Work, place: Path, official: Official) -> None:
 def ensure_sound(table: Path) -> None:
     """Nothing is wrong with any version."""
     found = list(check(Location.parse(str(table)), data=True, versions="all"))
-    assert [f for f in found if f.severity is not Severity.INFO] == []
+    # An index is behind the rows in the versions between a change and its refresh.
+    wrong = [f for f in found if f.severity is not Severity.INFO and f.code != LOW_COVERAGE]
+    assert wrong == []
 
 
 def files_of_no_version(table: Path) -> set[str]:

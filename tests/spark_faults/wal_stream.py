@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 import lancelake.pylance as lance
-from lancelake.memwal.tail import read_entries
+from lancelake.memwal.status import read_entries
 from lancelake.storage.location import Location
 from lancelake.table.open import Latest, open_snapshot
 from tests.spark_faults.verdict import ensure_sound

@@ -6,31 +6,32 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from lancelake.extras import optional
-from lancelake.memwal import follow_commits
 
 if TYPE_CHECKING:  # importing the package must not load Spark
-    from lancelake.spark.jvm.failures import error_of
+    from lancelake.spark.jars import jar
+    from lancelake.spark.jvm.proxy import error_of
     from lancelake.spark.lance_table import LanceTable
-    from lancelake.spark.planning.frames import read
+    from lancelake.spark.planning.request_tables import read
     from lancelake.spark.registration.sessions import register, session
-    from lancelake.spark.streaming.upserts import merge_batches
-    from lancelake.spark.streaming.wal_batches import upsert_batches
+    from lancelake.spark.streaming.upserts import merge_batches, upsert_batches
     from lancelake.spark.writing.write_plan import write
 
 _HOMES = {
     "LanceTable": "lancelake.spark.lance_table",
-    "error_of": "lancelake.spark.jvm.failures",
+    "error_of": "lancelake.spark.jvm.proxy",
+    "jar": "lancelake.spark.jars",
     "merge_batches": "lancelake.spark.streaming.upserts",
-    "read": "lancelake.spark.planning.frames",
+    "read": "lancelake.spark.planning.request_tables",
     "register": "lancelake.spark.registration.sessions",
     "session": "lancelake.spark.registration.sessions",
-    "upsert_batches": "lancelake.spark.streaming.wal_batches",
+    "upsert_batches": "lancelake.spark.streaming.upserts",
     "write": "lancelake.spark.writing.write_plan",
 }
 
 __all__ = [
     "LanceTable",
     "error_of",
+    "jar",
     "merge_batches",
     "read",
     "register",
@@ -38,8 +39,6 @@ __all__ = [
     "upsert_batches",
     "write",
 ]
-
-follow_commits()
 
 
 def __getattr__(name: str) -> Any:

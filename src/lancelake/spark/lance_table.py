@@ -7,36 +7,34 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import has_table
+from lancelake.core.values.writes import DeleteRow, RowsChanged, UpdateSet
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.columns.table_methods import TableColumns
+from lancelake.spark.catalog.procedures import SparkTable
+from lancelake.spark.columns import TableColumns
 from lancelake.spark.maintenance.index_methods import TableIndexes
+from lancelake.spark.maintenance.maintenance_methods import TableMaintenance
 from lancelake.spark.maintenance.ref_methods import TableRefs
-from lancelake.spark.maintenance.table_methods import TableMaintenance
 from lancelake.spark.maintenance.wal_methods import TableWalMethods
-from lancelake.spark.merge.builder import (
+from lancelake.spark.merge.merge_builder import (
     LanceMergeBuilder,
     Values,
     as_values,
 )
-from lancelake.spark.merge.execute import execute_change
-from lancelake.spark.merge.explicit import Change
-from lancelake.spark.options.expressions import Expression, as_column
-from lancelake.spark.options.table_options import (
+from lancelake.spark.merge.row_commands import execute_change
+from lancelake.spark.merge.row_maker import Change
+from lancelake.spark.options import (
     WRITE_OPTIONS,
+    Expression,
     TableOptions,
-    open_version,
+    add_zone,
+    as_column,
+    as_texts,
     parse,
 )
-from lancelake.spark.options.times import zoned
-from lancelake.spark.planning.frames import read_options
-from lancelake.spark.search.table_methods import TableSearch
+from lancelake.spark.planning.request_tables import read_options
+from lancelake.spark.search.search_methods import TableSearch
 from lancelake.spark.writing.fitted_rows import ensure_new_names
 from lancelake.spark.writing.write_plan import SaveMode, plan_write, write_planned
-from lancelake.table import clone as cloning
-from lancelake.table.merge.clauses import DeleteRow, UpdateSet
-from lancelake.table.merge.run import Merged
 
 _TARGET = "target"
 
@@ -57,8 +55,7 @@ class LanceTable(
         self, spark: SparkSession, options: TableOptions, alias: str | None = None
     ) -> None:
         """Use `forPath`, `forName` or `create`."""
-        self._spark = spark
-        self._options = options
+        self._table = SparkTable(spark, options)
         self._alias = alias
 
     def __repr__(self) -> str:
@@ -83,8 +80,7 @@ class LanceTable(
             >>> LanceTable.forPath(spark, path).version()
             1
         """
-        given = {key: str(value) for key, value in options.items()}
-        table = cls(sparkSession, parse({**given, "path": path}, ("branch",)))
+        table = cls(sparkSession, parse({**as_texts(options), "path": path}, ("branch",)))
         table.snapshot()
         return table
 
@@ -143,15 +139,11 @@ class LanceTable(
             >>> new.toDF().columns
             ['id', 'name']
         """
-        given = {
-            key: str(value).lower() if isinstance(value, bool) else str(value)
-            for key, value in options.items()
-        }
-        parsed = parse({**given, "path": path}, WRITE_OPTIONS)
+        parsed = parse({**as_texts(options), "path": path}, WRITE_OPTIONS)
         mode = SaveMode.IGNORE if ifNotExists else SaveMode.ERROR
         empty = sparkSession.createDataFrame([], schema)
         ensure_new_names(empty)
-        write_planned(empty, plan_write(parsed, empty.schema, mode))
+        write_planned(empty, plan_write(parsed, empty.schema, mode, is_definition=True))
         return cls(sparkSession, TableOptions(location=parsed.location, rest={}))
 
     @staticmethod
@@ -169,7 +161,7 @@ class LanceTable(
             >>> LanceTable.isLanceTable(spark, path), LanceTable.isLanceTable(spark, folder)
             (True, False)
         """
-        return has_table(parse({"path": identifier}, ()).location)
+        return parse({"path": identifier}, ()).place.has_table()
 
     def alias(self, aliasName: str) -> LanceTable:
         """Return the table with an alias for merge expressions.
@@ -184,7 +176,7 @@ class LanceTable(
             >>> table.alias("t").toDF().where("t.id = 2").count()
             1
         """
-        return LanceTable(self._spark, self._options, aliasName)
+        return LanceTable(self._table.spark, self._table.options, aliasName)
 
     @property
     def name_in_expressions(self) -> str:
@@ -204,19 +196,7 @@ class LanceTable(
             >>> table.uri == path
             True
         """
-        return self._options.location.uri
-
-    def snapshot(self) -> Snapshot:
-        """Open the newest version.
-
-        Returns:
-            The version with its manifest.
-
-        Examples:
-            >>> table.snapshot().version
-            1
-        """
-        return open_version(self._options)
+        return self._table.options.location.uri
 
     def version(self) -> int:
         """Return the number of the newest version.
@@ -244,9 +224,9 @@ class LanceTable(
             >>> table.toDF().count(), table.toDF(version=1).count()
             (0, 3)
         """
-        given = dict(self._options.location.options) | dict(self._options.rest)
-        given |= {key: str(value) for key, value in options.items()}
-        frame = read_options(self._spark, {**given, "path": self.uri})
+        given = dict(self._table.options.location.options) | dict(self._table.options.rest)
+        given |= as_texts(options)
+        frame = read_options(self._table.spark, {**given, "path": self.uri})
         return frame if self._alias is None else frame.alias(self._alias)
 
     def changes(
@@ -273,8 +253,8 @@ class LanceTable(
             [(1, 'delete')]
         """
         first = begin if isinstance(begin, datetime) else begin + 1
-        given = {**self._bound("starting", first), "netChanges": str(net).lower()}
-        given |= {} if end is None else self._bound("ending", end)
+        given = {**self._point_option("starting", first), "netChanges": str(net).lower()}
+        given |= {} if end is None else self._point_option("ending", end)
         return self.toDF(readChangeFeed="true", **given)
 
     def merge(self, source: DataFrame, condition: Expression) -> LanceMergeBuilder:
@@ -310,7 +290,7 @@ class LanceTable(
             1
         """
         counts = self._change(condition, DeleteRow()).counts
-        return self._counted("num_affected_rows", counts.deleted)
+        return self._show_count("num_affected_rows", counts.deleted)
 
     def update(
         self,
@@ -336,7 +316,7 @@ class LanceTable(
         if not set:
             raise InvalidRequestError("No updates provided", action="Set at least one column.")
         counts = self._change(condition, UpdateSet(values=as_values(set))).counts
-        return self._counted("num_affected_rows", counts.updated)
+        return self._show_count("num_affected_rows", counts.updated)
 
     def clone(self, target: str, isShallow: bool = True) -> LanceTable:
         """Create a shallow or deep clone of the table.
@@ -355,24 +335,25 @@ class LanceTable(
             >>> table.clone(f"{path}.copy").toDF().count()
             3
         """
-        place = self._options.location.beside(target)
-        copy = cloning.shallow_clone if isShallow else cloning.deep_clone
-        copy(self.snapshot(), place)
-        return LanceTable(self._spark, TableOptions(location=place, rest={}))
+        place = self._table.options.location.beside(target)
+        refs = self._table.open().refs
+        copy = refs.clone_shallow if isShallow else refs.clone_deep
+        copy(place)
+        return LanceTable(self._table.spark, TableOptions(location=place, rest={}))
 
-    def _change(self, condition: Expression | None, clause: Change) -> Merged:
+    def _change(self, condition: Expression | None, clause: Change) -> RowsChanged:
         return execute_change(
-            self._spark,
+            self._table.spark,
             self.snapshot(),
             None if condition is None else as_column(condition),
             clause,
             target_name=self.name_in_expressions,
         )
 
-    def _bound(self, which: str, point: int | datetime) -> dict[str, str]:
+    def _point_option(self, which: str, point: int | datetime) -> dict[str, str]:
         if isinstance(point, datetime):
-            return {f"{which}Timestamp": zoned(self._spark, point)}
+            return {f"{which}Timestamp": add_zone(self._table.spark, point)}
         return {f"{which}Version": str(point)}
 
-    def _counted(self, name: str, count: int) -> DataFrame:
-        return self._spark.createDataFrame([(count,)], f"{name} long")
+    def _show_count(self, name: str, count: int) -> DataFrame:
+        return self._table.spark.createDataFrame([(count,)], f"{name} long")

@@ -32,12 +32,12 @@ def difference(spark: SparkSession, query: Query, expected: Names, found: Names)
 def answer(spark: SparkSession, query: Query, names: Names) -> Sequence[str] | str:
     """Return the rows as text, sorted unless their order counts; or the kind of error."""
     try:
-        found = spark.sql(names.fill(query.sql)).collect()
+        result = spark.sql(names.fill(query.sql)).collect()
     except PySparkException as error:
         return f"error {error.getCondition()}: {str(error)[:800]}" if _ours(error) else "error"
     except (OverflowError, ValueError):
         return "a value that Python does not know"
-    rows = [repr(_plain(row, exact=query.exact)) for row in found]
+    rows = [repr(_plain(row, exact=query.exact)) for row in result]
     return rows if query.ordered else sorted(rows)
 
 

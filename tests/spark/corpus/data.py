@@ -147,7 +147,7 @@ def rows(count: int, seed: int = 1) -> pa.Table:
 def other_rows(count: int) -> pa.Table:
     """Return a small table to join with."""
     chance = _Chance(7)
-    found = [
+    values = [
         {
             "k": None if i % 13 == 12 else i - 4,
             "name": chance.of(TEXTS),
@@ -156,7 +156,7 @@ def other_rows(count: int) -> pa.Table:
         }
         for i in range(count)
     ]
-    return pa.Table.from_pylist(found, schema=OTHER)
+    return pa.Table.from_pylist(values, schema=OTHER)
 
 
 def _row(chance: _Chance, i: int) -> dict[str, Any]:

@@ -29,9 +29,9 @@ def main(folder: Path, first: int, last: int) -> None:
     official.close()
     for seed in range(first, last):
         asked = query(seed)
-        found = difference(spark, asked, expected, tables[seed % len(tables)])
-        if found is not None:
-            print(json.dumps({"seed": seed, "sql": asked.sql, "difference": found}), flush=True)
+        result = difference(spark, asked, expected, tables[seed % len(tables)])
+        if result is not None:
+            print(json.dumps({"seed": seed, "sql": asked.sql, "difference": result}), flush=True)
     print(json.dumps({"asked": last - first}), flush=True)
     spark.stop()
 

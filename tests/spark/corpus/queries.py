@@ -67,8 +67,8 @@ class _Maker:
 
     def _outputs(self, most: int = 4) -> str:
         count = self._random.randint(1, most)
-        found = [self._a.any_column() for _ in range(count)]
-        return ", ".join(f"{name} AS c{i}" for i, name in enumerate(found))
+        values = [self._a.any_column() for _ in range(count)]
+        return ", ".join(f"{name} AS c{i}" for i, name in enumerate(values))
 
     def _filtered(self) -> Query:
         wanted = self._random.choice(("a.id", "*", f"a.id, {self._outputs()}", "1 AS one"))
@@ -76,23 +76,27 @@ class _Maker:
 
     def _projected(self) -> Query:
         kinds = [self._random.choice(SCALARS) for _ in range(self._random.randint(1, 4))]
-        found = [f"{self._a.value(kind, 3)} AS c{i}" for i, kind in enumerate(kinds)]
-        return Query(sql=f"SELECT {', '.join(found)} FROM {{t}} a {self._maybe_where()}")
+        values = [f"{self._a.value(kind, 3)} AS c{i}" for i, kind in enumerate(kinds)]
+        return Query(sql=f"SELECT {', '.join(values)} FROM {{t}} a {self._maybe_where()}")
 
     def _function(self) -> tuple[str, bool]:
         """Return an aggregate, and whether it is exact."""
         kind = self._random.choice(SCALARS)
         column = self._a.column(kind) if self._random.random() < 0.7 else self._a.value(kind, 2)
-        found = ["count({c})", "count(DISTINCT {c})", "count(*)"]
-        found += ["min({c})", "max({c})"] * 2
+        values = ["count({c})", "count(DISTINCT {c})", "count(*)"]
+        values += ["min({c})", "max({c})"] * 2
         if kind in ("whole", "decimal", "float"):
             # Whether a sum of large values overflows on the way depends on their order.
             small = "try_cast({c} AS decimal(20, 4))"
-            found += [f"try_sum({small})", f"try_avg({small})", "sum(DISTINCT cast({c} AS double))"]
-            found += ["sum(a.i32)", "sum(a.d5)", "avg(a.i16)", "sum(a.f64)", "avg(a.d5)"]
+            values += [
+                f"try_sum({small})",
+                f"try_avg({small})",
+                "sum(DISTINCT cast({c} AS double))",
+            ]
+            values += ["sum(a.i32)", "sum(a.d5)", "avg(a.i16)", "sum(a.f64)", "avg(a.d5)"]
         if kind == "flag":
-            found += ["bool_and({c})", "bool_or({c})", "count_if({c})"]
-        text = self._random.choice(found).format(c=column)
+            values += ["bool_and({c})", "bool_or({c})", "count_if({c})"]
+        text = self._random.choice(values).format(c=column)
         if self._random.random() < 0.15:
             text += f" FILTER (WHERE {self._a.condition(1)})"
         # Of two zeros that are equal either is the smallest.
@@ -100,9 +104,9 @@ class _Maker:
         return text, "sum" not in text and "avg" not in text and not is_tied
 
     def _functions(self) -> tuple[str, bool]:
-        found = [self._function() for _ in range(self._random.randint(1, 4))]
-        names = ", ".join(f"{text} AS v{i}" for i, (text, _) in enumerate(found))
-        return names, all(exact for _, exact in found)
+        values = [self._function() for _ in range(self._random.randint(1, 4))]
+        names = ", ".join(f"{text} AS v{i}" for i, (text, _) in enumerate(values))
+        return names, all(exact for _, exact in values)
 
     def _aggregated(self) -> Query:
         functions, exact = self._functions()

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.format.column_path import quoted_name
-from lancelake.spark.merge.explicit import assigned_column, name_parts
+from lancelake.format.schema import quoted_name
+from lancelake.spark.merge.row_commands import assigned_column, name_parts
 
 COLUMNS = ["id", "a.b", "Name", "t"]
 

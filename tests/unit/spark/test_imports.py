@@ -13,7 +13,7 @@ def loaded(statement: str) -> set[str]:
 
 
 def test_the_command_line_does_not_load_spark() -> None:
-    assert "pyspark" not in loaded("import lancelake, lancelake.cli.main")
+    assert "pyspark" not in loaded("import lancelake, lancelake.cli.group")
 
 
 def test_naming_the_package_does_not_load_spark() -> None:

@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 import lancelake.pylance as lance
 from lancelake.index.scalar.btree.kind import BTREE
-from lancelake.spark.maintenance.index_ranges import RangePlan, Ranges
+from lancelake.spark.maintenance.index_build import RangePlan, Ranges
 from lancelake.table.index.build import SegmentBuild
 from lancelake.table.index.request import column_target
 
@@ -32,7 +32,7 @@ def test_keys_between_two_bounds_are_in_one_range(
     ranges = Ranges.of(array, count)
     bounds = ranges.bounds.to_pylist()
     assert bounds == sorted(set(bounds)) and len(bounds) < max(2, count)
-    order, numbers = ranges.sorted(array)
+    order, numbers = ranges.sort(array)
     ordered = array.take(order).to_pylist()
     expected = [0 if key is None else bisect_right(bounds, key) for key in ordered]
     assert numbers.tolist() == expected
@@ -49,13 +49,13 @@ def build(tmp_table: str) -> SegmentBuild:
 
 
 def test_a_plan_is_found_until_an_attempt_has_completed_it(build: SegmentBuild) -> None:
-    assert RangePlan.begun(build) is None
+    assert RangePlan.resume(build) is None
     ranges = Ranges(bounds=pa.array([2], pa.int64()))
     mine = RangePlan.begin(build, uuid.uuid4(), ranges)
-    theirs = RangePlan.begun(build)
+    theirs = RangePlan.resume(build)
     assert theirs == mine
     assert mine.finish()
-    assert RangePlan.begun(build) is None
+    assert RangePlan.resume(build) is None
     assert theirs is not None and not theirs.finish()
 
 
@@ -63,7 +63,7 @@ def test_a_plan_whose_attempt_died_while_completing_it_is_not_found(build: Segme
     ranges = Ranges(bounds=pa.array([2], pa.int64()))
     plan = RangePlan.begin(build, uuid.uuid4(), ranges)
     assert plan.segment.claim()
-    assert RangePlan.begun(build) is None
+    assert RangePlan.resume(build) is None
 
 
 def test_builds_with_other_parameters_have_other_plans(build: SegmentBuild) -> None:
@@ -71,4 +71,4 @@ def test_builds_with_other_parameters_have_other_plans(build: SegmentBuild) -> N
     other = SegmentBuild(
         base=build.base, target=build.target, fragments=build.fragments, parameters={"zone_size": 9}
     )
-    assert RangePlan.begun(other) is None
+    assert RangePlan.resume(other) is None

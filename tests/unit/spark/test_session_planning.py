@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lancelake.errors import UnsupportedError
-from lancelake.spark.jvm.failures import error_of
 from lancelake.spark.jvm.gateway import is_classic, open_gateway
+from lancelake.spark.jvm.proxy import error_of
 
 
 def session(version: str) -> Any:
@@ -36,5 +36,5 @@ def test_an_error_of_a_worker_is_found_in_its_traceback() -> None:
     assert str(found) == "file x is cut off"
 
 
-def test_another_error_is_not_ours() -> None:
+def test_an_error_of_spark_is_not_one_of_this_library() -> None:
     assert error_of(RuntimeError("something else")) is None

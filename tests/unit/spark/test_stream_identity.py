@@ -14,8 +14,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import lancelake
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
-from lancelake.spark.streaming.limited_source import LimitedReader
-from lancelake.spark.streaming.source import UnlimitedReader
+from lancelake.spark.streaming.stream_source import LimitedReader, UnlimitedReader
 
 STRUCT = StructType([StructField("a", LongType()), StructField("b", LongType())])
 FIELDS = {"id": LongType(), "text": StringType(), "st": STRUCT}
@@ -108,7 +107,7 @@ def test_a_running_stream_ends_when_a_column_changes(
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_stream_without_identity_ends_as_well(place: Path, reached: Offset, change: str) -> None:
+def test_a_stream_without_identity_ends_too(place: Path, reached: Offset, change: str) -> None:
     act, _ = CHANGES[change]
     old = {key: reached[key] for key in LEGACY}
     act(lancelake.LanceDataset(place))
@@ -139,7 +138,7 @@ def test_versions_before_a_rename_are_not_read_as_nulls(place: Path) -> None:
         batch(stream, stream.initialOffset())
 
 
-def test_a_stream_goes_on_when_a_column_was_added(place: Path, reached: Offset) -> None:
+def test_a_stream_continues_when_a_column_was_added(place: Path, reached: Offset) -> None:
     lancelake.LanceDataset(place).add_columns(pa.schema([("more", pa.string())]))
     lancelake.write_dataset(rows(9, ("id", "text", "st", "more")), place, mode="append")
     _, found = batch(reader(place), reached)
@@ -186,7 +185,7 @@ def test_a_table_may_be_moved(place: Path, reached: Offset, tmp_path: Path) -> N
     assert [row["id"] for row in found] == [9, 10]
 
 
-def test_a_checkpoint_without_identity_goes_on_and_gets_one(place: Path, reached: Offset) -> None:
+def test_a_checkpoint_without_identity_continues_and_gets_one(place: Path, reached: Offset) -> None:
     old = {key: reached[key] for key in LEGACY}
     stream = reader(place)
     assert stream.latestOffset(old, ReadAllAvailable()) == old
@@ -217,7 +216,7 @@ def test_a_reader_of_spark_4_1_ends_on_a_table_that_was_created_again(
 
 
 @pytest.mark.parametrize("broken", [{"table": 3}, {"table": {}, "fields": {}}, {"version": "x"}])
-def test_an_offset_that_is_not_ours_is_refused(
+def test_an_offset_of_another_source_is_refused(
     place: Path, reached: Offset, broken: Offset
 ) -> None:
     with pytest.raises(InvalidRequestError, match="does not belong to a Lance stream"):

@@ -12,9 +12,12 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 import lancelake
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.streaming.limited_source import LimitedReader
-from lancelake.spark.streaming.source import UnlimitedReader, VersionReader
-from lancelake.spark.streaming.stream import TableStream
+from lancelake.spark.streaming.stream_source import (
+    LimitedReader,
+    TableStream,
+    UnlimitedReader,
+    VersionReader,
+)
 
 SCHEMA = StructType([StructField("id", LongType())])
 
@@ -74,12 +77,12 @@ def test_a_stream_without_limits_takes_all(place: Path) -> None:
     assert isinstance(reader.getDefaultReadLimit(), ReadAllAvailable)
 
 
-def test_a_limit_of_nothing_is_refused(place: Path) -> None:
+def test_a_limit_of_zero_is_refused(place: Path) -> None:
     with pytest.raises(InvalidRequestError, match="at least 1"):
         batches(place, maxRowsPerTrigger="0")
 
 
-def test_what_was_committed_at_the_time_belongs_to_the_stream(place: Path) -> None:
+def test_versions_committed_at_the_starting_time_are_in_the_stream(place: Path) -> None:
     at = [row["timestamp"] for row in lancelake.LanceDataset(place).versions()]
     found = batches(place, startingTimestamp=at[2].astimezone().isoformat())
     assert found == [20]
@@ -93,7 +96,7 @@ def test_a_reader_of_spark_4_1_takes_all_there_is(place: Path) -> None:
     assert reader.partitions(end, reader.latestOffset()) == []
 
 
-def test_a_reader_of_spark_4_1_goes_on_with_what_came_since(place: Path) -> None:
+def test_a_reader_of_spark_4_1_continues_with_what_came_since(place: Path) -> None:
     reader = UnlimitedReader(SCHEMA, {"path": str(place), "startingVersion": "latest"})
     start = reader.initialOffset()
     lancelake.write_dataset(pa.table({"id": [40, 41]}), place, mode="append")
@@ -123,3 +126,15 @@ def test_a_skipped_version_is_skipped_with_the_rows_that_it_inserts(tmp_path: Pa
     parts = stream.between(stream.begin(), stream.end())
     found = [batch.column(0).to_pylist() for part in parts for batch in part.batches()]
     assert found == [[0, 1, 2], [20]]
+
+
+def test_small_fragments_share_a_task(tmp_path: Path) -> None:
+    place = tmp_path / "t.lance"
+    lancelake.write_dataset(pa.table({"id": range(300)}), place, max_rows_per_file=1)
+    reader = LimitedReader(SCHEMA, {"path": str(place)})
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    parts = reader.partitions(start, end)
+    assert len(parts) <= 16
+    found = [batch.column(0).to_pylist() for part in parts for batch in reader.read(part)]
+    assert [i for ids in found for i in ids] == list(range(300))

@@ -8,9 +8,10 @@ from pyspark.sql import types as t
 
 from lancelake.errors import UnsupportedError
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.spark.bounded_text import declared
-from lancelake.spark.types import (
+from lancelake.spark.spark_types import (
     arrow_schema,
+    declared,
+    nullable_schema,
     shown_schema,
     spark_field,
     spark_schema,
@@ -112,3 +113,16 @@ def test_a_column_that_spark_cannot_show_is_left_out_with_a_warning() -> None:
 def test_a_narrowed_type_is_forgotten_when_the_column_has_another() -> None:
     (field,) = arrow_schema(t.StructType([t.StructField("c", t.TimeType(0))]))
     assert spark_field(field.with_type(pa.int32())).dataType == t.IntegerType()
+
+
+def test_columns_of_data_and_their_nested_values_may_be_null() -> None:
+    member = t.StructField("a", t.IntegerType(), False, {"comment": "kept"})
+    nested = t.MapType(t.StringType(), t.StructType([member]), False)
+    declared = t.StructType([t.StructField("c", t.ArrayType(nested, False), False)])
+    (found,) = nullable_schema(declared).fields
+    assert found.nullable
+    assert found.dataType.containsNull
+    assert found.dataType.elementType.valueContainsNull
+    assert found.dataType.elementType.valueType["a"] == t.StructField(
+        "a", t.IntegerType(), True, {"comment": "kept"}
+    )

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import contextlib
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lancelake.errors import InvalidRequestError, TableNotFoundError
+from lancelake.core.values.metadata import Location
+from lancelake.errors import InvalidRequestError, TableNotFoundError, suggestion
 from lancelake.spark.catalog.warehouse import Directory, Named, is_path
+from lancelake.spark.jobs import SparkEngine
 from lancelake.spark.jvm.gateway import is_classic, needs_classic
 from lancelake.spark.jvm.session_tables import SESSION_CATALOG
-from lancelake.spark.options.table_options import TableOptions, open_version
-from lancelake.spark.types import arrow_schema
-from lancelake.spark.writing.column_names import CASE_SENSITIVE, ensure_distinct, matched_names
-from lancelake.spark.writing.write_plan import with_members
-from lancelake.storage.location import Location
-from lancelake.suggest import suggestion
-from lancelake.table.columns.add import add_null_columns
+from lancelake.spark.options import TableOptions
+from lancelake.spark.spark_types import arrow_schema, nullable_schema
+from lancelake.spark.writing.fitted_rows import CASE_SENSITIVE, ensure_distinct, matched_names
 
 _CATALOGS: dict[tuple[int, str], Directory] = {}
 
@@ -33,14 +30,12 @@ def add_columns_of(frame: DataFrame, name: str) -> None:
     if full_name(spark, name) is None:
         return
     with contextlib.suppress(TableNotFoundError):
-        base = with_members(open_version(table_named(spark, name)), frame)
-        own = base.manifest.schema.names
+        table = table_named(spark, name).open()
+        own = table.snapshot.manifest.schema.names
         names = matched_names(frame.columns, own, case_sensitive=_is_exact(spark))
         ensure_distinct(names, own)
-        data = zip(names, arrow_schema(frame.schema), strict=True)
-        extra = [f for name, f in data if name not in own]
-        if extra:
-            add_null_columns(base, pa.schema([field.with_nullable(True) for field in extra]))
+        data = arrow_schema(nullable_schema(frame.toDF(*names).schema))
+        table.columns.widen(data, engine=SparkEngine(spark), casts=True)
 
 
 def table_named(spark: SparkSession, name: str, default: str | None = None) -> TableOptions:
@@ -76,7 +71,7 @@ def table_if_ours(spark: SparkSession, name: str) -> TableOptions | None:
     if parts is None:
         return None
     directory = _registered(spark)[parts[0]]
-    own = directory.spelled(tuple(parts[1:-1]), parts[-1], is_exact=_is_exact(spark))
+    own = directory.spell(tuple(parts[1:-1]), parts[-1], is_exact=_is_exact(spark))
     return _options(directory.resolve(*own), name)
 
 
@@ -109,33 +104,35 @@ def procedures_of(spark: SparkSession, catalog: str) -> str:
 
 
 def _place(directory: Directory, parts: list[str], name: str, *, is_exact: bool) -> TableOptions:
-    own = directory.spelled(tuple(parts[:-1]), parts[-1], is_exact=is_exact)
+    own = directory.spell(tuple(parts[:-1]), parts[-1], is_exact=is_exact)
     if not directory.owns(*own):
         problem = f"{name} is not a Lance table of {SESSION_CATALOG}"
         raise TableNotFoundError(problem, action="Name the catalog, as in lance.db.t.")
-    found = directory.resolve(*own)
-    if not directory.has_table(found.location):
+    named = directory.resolve(*own)
+    if not directory.has_table(named.location):
         raise TableNotFoundError(
             f"table {name} does not exist",
-            table=found.location.uri,
+            table=named.location.uri,
             action=suggestion(parts[-1], directory.tables(tuple(parts[:-1])), "tables"),
         )
-    return _options(found, name)
+    return _options(named, name)
 
 
-def _options(found: Named, name: str) -> TableOptions:
-    if found.tag is not None or found.facts is not None:
+def _options(named: Named, name: str) -> TableOptions:
+    if named.tag is not None or named.facts is not None:
         problem = f"{name} is neither a table nor a branch"
         raise InvalidRequestError(
             problem, action="Use the name of the table, or of a branch of it."
         )
-    rest = {} if found.branch is None else {"branch": found.branch}
-    return TableOptions(location=found.location, rest=rest)
+    rest = {} if named.branch is None else {"branch": named.branch}
+    return TableOptions(location=named.location, rest=rest)
 
 
 def _registered(spark: SparkSession) -> dict[str, Directory]:
     """Return the catalogs of a session by their names."""
-    return {name: found for (jvm, name), found in _CATALOGS.items() if jvm == id(spark._jvm)}
+    return {
+        name: directory for (jvm, name), directory in _CATALOGS.items() if jvm == id(spark._jvm)
+    }
 
 
 def _is_exact(spark: SparkSession) -> bool:
@@ -144,8 +141,8 @@ def _is_exact(spark: SparkSession) -> bool:
 
 def _parts(spark: SparkSession, name: str) -> list[str]:
     parser = spark._jsparkSession.sessionState().sqlParser()
-    found = parser.parseMultipartIdentifier(name)
-    return [str(found.apply(position)) for position in range(found.length())]
+    parts = parser.parseMultipartIdentifier(name)
+    return [str(parts.apply(position)) for position in range(parts.length())]
 
 
 def _current_namespace(spark: SparkSession) -> list[str]:

@@ -1,4 +1,4 @@
-"""Warehouse folders as a catalog: locations of tables, and resolution of dotted names.
+"""Where the tables of a catalog are.
 
 A table `db.t` is stored at `root/db/t.lance`, and one without a namespace at `root/t.lance`, as in
 the directory namespace of official Lance. A namespace is a folder that is not a table; one that was
@@ -13,21 +13,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lancelake.commit.versions import has_table
+from lancelake.core.table import Table
+from lancelake.core.table_place import TablePlace
+from lancelake.core.values.metadata import (
+    Location,
+    ObjectStore,
+    place_named_by,
+    remove_empty_folders,
+)
+from lancelake.core.values.versions import AtTag, Latest, Reference
 from lancelake.errors import (
     AlreadyExistsError,
     InvalidNameError,
     InvalidRequestError,
     NotFoundError,
     ObjectNotFoundError,
+    RefNotFoundError,
     UnsupportedError,
 )
-from lancelake.storage.leftovers import remove_empty_folders
-from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
-from lancelake.storage.store import ObjectStore
-from lancelake.storage.trust import place_named_by
-from lancelake.table.drop import drop_table
+from lancelake.spark.jvm.session_tables import SessionRegistry
+from lancelake.spark.options import open_on
 
 SUFFIX = ".lance"
 CHANGES = "changes"
@@ -58,6 +63,21 @@ class Named:
     tag: str | None = None
     facts: str | None = None
 
+    @property
+    def part(self) -> str | None:
+        """The branch, tag or metadata table that is named; None for a whole table."""
+        if self.facts is not None:
+            return f"metadata table {self.facts}"
+        if self.tag is not None:
+            return f"tag {self.tag}"
+        return None if self.branch is None else f"branch {self.branch}"
+
+    def open(self, travel: Reference | None = None) -> Table:
+        """Open the version that is named, or another of the same table or branch."""
+        if self.tag is not None:
+            return open_on(self.location, None, AtTag(self.tag))
+        return open_on(self.location, self.branch, travel or Latest())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
@@ -87,16 +107,16 @@ class Directory:
         """Whether a name can only be that of a Lance table."""
         return True
 
-    def spelled(self, namespace: Namespace, name: str, *, is_exact: bool) -> tuple[Namespace, str]:
+    def spell(self, namespace: Namespace, name: str, *, is_exact: bool) -> tuple[Namespace, str]:
         """Return a name as an existing table is spelled, in another case unless `is_exact`."""
         if is_exact or is_path(name) or self.has_table(self.resolve(namespace, name).location):
             return namespace, name
-        found: list[str] = []
+        spelling: Namespace = ()
         for part in (*namespace, name):
-            known = [*self.tables(tuple(found)), *(n[-1] for n in self.namespaces(tuple(found)))]
-            same = [n for n in known if n.lower() == part.lower()]
-            found.append(part if part in same or not same else same[0])
-        return tuple(found[:-1]), found[-1]
+            names = [*self.tables(spelling), *(n[-1] for n in self.namespaces(spelling))]
+            same = [n for n in names if n.lower() == part.lower()]
+            spelling = (*spelling, part if part in same or not same else same[0])
+        return spelling[:-1], spelling[-1]
 
     def own_location(self, namespace: Namespace, name: str) -> Location:
         """Return the location of a table below the root."""
@@ -107,10 +127,10 @@ class Directory:
         if is_path(name):
             return None
         try:
-            found = self._store.get(_pointer(namespace, name))
+            uri = self._store.get(_pointer(namespace, name)).decode()
         except ObjectNotFoundError:
             return None
-        return self.allowed_place(found.decode())
+        return self.allowed_place(uri)
 
     def allowed_place(self, uri: str) -> Location:
         """Return the location of an external table, which is below the roots of a confinement."""
@@ -165,17 +185,16 @@ class Directory:
             raise NotFoundError(f"namespace {'.'.join(namespace)} does not exist")
         place = self.root.child(_folder(namespace))
         try:
-            data = self._store.get("/".join((*namespace, _MARKER)))
-            said = json.loads(data)
+            stored = json.loads(self._store.get("/".join((*namespace, _MARKER))))
         except (ObjectNotFoundError, ValueError, RecursionError):
-            said = {}
-        said = said if isinstance(said, dict) else {}
-        return {**{str(k): str(v) for k, v in said.items()}, "location": place.uri}
+            stored = {}
+        stored = stored if isinstance(stored, dict) else {}
+        return {**{str(k): str(v) for k, v in stored.items()}, "location": place.uri}
 
     def alter_namespace(self, namespace: Namespace, changes: Mapping[str, str | None]) -> None:
         """Change the properties of a namespace; a property without a value is removed."""
-        said = {k: v for k, v in self.properties(namespace).items() if k != "location"}
-        after = {k: v for k, v in {**said, **changes}.items() if v is not None}
+        before = {k: v for k, v in self.properties(namespace).items() if k != "location"}
+        after = {k: v for k, v in {**before, **changes}.items() if v is not None}
         self._store.put(f"{_folder(namespace)}/{_MARKER}", json.dumps(after).encode())
 
     def drop_namespace(self, namespace: Namespace, *, cascade: bool) -> bool:
@@ -196,7 +215,7 @@ class Directory:
 
     def drop_table(self, location: Location) -> None:
         """Drop a table with all its files."""
-        drop_table(location, ignore_not_found=True)
+        TablePlace(location).drop(ignore_not_found=True)
 
     def rename_table(self, source: Location, target: Location) -> None:
         """Move a table to another location, atomically; only supported on file systems."""
@@ -209,7 +228,19 @@ class Directory:
 
     def has_table(self, location: Location) -> bool:
         """Whether there is a table at a location."""
-        return has_table(location)
+        return TablePlace(location).has_table()
+
+    def exists(self, named: Named) -> bool:
+        """Whether there is a table, branch, tag or metadata table of a name."""
+        place = TablePlace(named.location)
+        try:
+            if named.tag is not None:
+                place.load_tag(named.tag)
+            elif named.branch not in (None, "main"):
+                place.load_branch(named.branch or "")
+        except (RefNotFoundError, InvalidNameError):
+            return False
+        return self.has_table(named.location)
 
     def _owner(self, namespace: Namespace, name: str) -> Location | None:
         """Return the table whose metadata the last part of a name refers to."""
@@ -221,7 +252,7 @@ class Directory:
 
     @property
     def _store(self) -> ObjectStore:
-        return open_store(self.root)
+        return self.root.store
 
 
 def is_path(name: str) -> bool:
@@ -241,3 +272,64 @@ def _plain(name: str) -> str:
     if not name or name[0] in "._" or "/" in name or name.endswith(SUFFIX):
         raise InvalidNameError(f"{name!r} is not a valid name of a table or namespace")
     return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionDirectory(Directory):
+    """The tables `USING lance` of the session catalog; `root` has the options of the store."""
+
+    registry: SessionRegistry
+
+    def owns(self, namespace: Namespace, name: str) -> bool:
+        """Whether a name is that of a Lance table, or of a branch or metadata table of one."""
+        if len(namespace) > 1:
+            return self._registered_location(namespace[:-1], namespace[-1]) is not None
+        return self._registered_location(namespace, name) is not None
+
+    def table(self, namespace: Namespace, name: str) -> Location:
+        """Return the location of a table; a name with a slash is a path."""
+        if is_path(name):
+            return self.root.beside(name)
+        location = self._registered_location(namespace, name)
+        return self.own_location(namespace, name) if location is None else location
+
+    def spell(self, namespace: Namespace, name: str, *, is_exact: bool) -> tuple[Namespace, str]:  # noqa: ARG002
+        """Return the name unchanged: Spark's registry compares names."""
+        return namespace, name
+
+    def own_location(self, namespace: Namespace, name: str) -> Location:
+        """Return the location that Spark chooses for a new table."""
+        return self.root.beside(self.registry.default_location(*pair(namespace, name)))
+
+    def external(self, namespace: Namespace, name: str) -> Location | None:
+        """Return the location of an external table; None if there is none of this name."""
+        if len(namespace) != 1 or is_path(name) or not self.registry.is_external(*namespace, name):
+            return None
+        return self._registered_location(namespace, name)
+
+    def add_external(self, namespace: Namespace, name: str, location: Location) -> None:
+        """Give a table outside of the warehouse a name."""
+        self.registry.add(*pair(namespace, name), location.uri, is_external=True)
+
+    def forget_external(self, namespace: Namespace, name: str) -> bool:
+        """Remove the name of an external table, and return whether there was one."""
+        if self.external(namespace, name) is None:
+            return False
+        self.registry.remove(*pair(namespace, name))
+        return True
+
+    def tables(self, namespace: Namespace) -> list[str]:
+        """List the Lance tables of a database, sorted."""
+        return self.registry.names(namespace[0]) if len(namespace) == 1 else []
+
+    def _registered_location(self, namespace: Namespace, name: str) -> Location | None:
+        uri = self.registry.location(*namespace, name) if len(namespace) == 1 else None
+        return None if uri is None else self.root.beside(uri)
+
+
+def pair(namespace: Namespace, name: str) -> tuple[str, str]:
+    """Return the database and the name of a table."""
+    if len(namespace) != 1:
+        problem = f"{'.'.join((*namespace, name))} is not a database and a table"
+        raise UnsupportedError(problem, action="The session catalog has one level of databases.")
+    return namespace[0], name

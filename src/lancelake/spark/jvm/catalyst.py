@@ -1,31 +1,33 @@
-"""Catalyst plans and expressions used by row commands."""
+"""Plans and expressions of Catalyst."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame
 
+from lancelake.core.values.conditions import MAX_DEPTH
 from lancelake.errors import InternalError
-from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.jvm.gateway import Gateway, driver_object, open_field
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _OF_THE_QUERY = ("Current", "LocalTimestamp", "Now")
 _UTILS = "org.apache.spark.sql.classic.ExpressionUtils"
 
 
-def items(found: Any) -> list[Any]:
+def items(sequence: Any) -> list[Any]:
     """Return the items of a Scala sequence."""
-    return [found.apply(position) for position in range(found.size())]
+    return [sequence.apply(position) for position in range(sequence.size())]
 
 
-def seq(gateway: Gateway, found: Iterable[Any]) -> Any:
+def seq(gateway: Gateway, values: Iterable[Any]) -> Any:
     """Return a Scala sequence."""
     result = gateway.cls("java.util.ArrayList")()
-    for item in found:
+    for item in values:
         result.add(item)
     return gateway.cls("scala.jdk.javaapi.CollectionConverters").asScala(result).toSeq()
 
@@ -40,40 +42,40 @@ def column(gateway: Gateway, expression: Any) -> Column:
     return Column(gateway.cls(_UTILS).column(expression))
 
 
-def expression(gateway: Gateway, found: Column) -> Any:
+def expression(gateway: Gateway, of: Column) -> Any:
     """Return the expression of a column."""
-    return gateway.spark._jsparkSession.expression(found._jc)
+    return gateway.spark._jsparkSession.expression(of._jc)
 
 
-def known_as(gateway: Gateway, found: Column, attribute: Any, name: str) -> Column:
+def known_as(gateway: Gateway, of: Column, attribute: Any, name: str) -> Column:
     """Return a column with the identity of an attribute, as resolved expressions need it."""
     empty = seq(gateway, [])
     make = gateway.cls(f"{_CATALYST}.expressions.Alias")
-    child = expression(gateway, found)
+    child = expression(gateway, of)
     return column(gateway, make(child, name, attribute.exprId(), empty, gateway.none(), empty))
 
 
 def frame(gateway: Gateway, plan: Any) -> DataFrame:
     """Return the rows of an analyzed plan."""
-    made = gateway.cls("org.apache.spark.sql.classic.Dataset").ofRows(
+    rows = gateway.cls("org.apache.spark.sql.classic.Dataset").ofRows(
         gateway.spark._jsparkSession, plan
     )
-    return DataFrame(made, gateway.spark)
+    return DataFrame(rows, gateway.spark)
 
 
-def ids_named(found: Any) -> set[int]:
+def ids_named(expression: Any) -> set[int]:
     """Return the ids of the attributes that an expression refers to."""
-    attributes = items(found.references().toSeq())
+    attributes = items(expression.references().toSeq())
     return {attribute_id(attribute) for attribute in attributes}
 
 
-def conjuncts(found: Any) -> Iterator[Any]:
+def conjuncts(condition: Any) -> Iterator[Any]:
     """Yield the conjuncts of a condition."""
-    if kind(found) == "And":
-        for child in items(found.children()):
+    if kind(condition) == "And":
+        for child in items(condition.children()):
             yield from conjuncts(child)
     else:
-        yield found
+        yield condition
 
 
 def analyzed(gateway: Gateway, command: Any) -> Any:
@@ -122,8 +124,8 @@ def _only_pads(project: Any, relation: Any) -> bool:
     """Whether a projection contains every column of a relation, each computed from itself alone."""
     shown, stored = items(project.projectList()), items(relation.output())
     return len(shown) == len(stored) and all(
-        made.name() == attribute.name() and ids_named(made) == {attribute_id(attribute)}
-        for made, attribute in zip(shown, stored, strict=True)
+        column.name() == attribute.name() and ids_named(column) == {attribute_id(attribute)}
+        for column, attribute in zip(shown, stored, strict=True)
     )
 
 
@@ -138,20 +140,22 @@ def keeps_values_apart(gateway: Gateway, cast: Any) -> bool:
     return bool(getattr(casts, "MODULE$").canUpCast(cast.child().dataType(), cast.dataType()))
 
 
-def is_repeatable(found: Any) -> bool:
+def is_repeatable(expression: Any) -> bool:
     """Whether an expression has the same value in another query: it reads no clock and no table."""
-    name = kind(found)
-    if name.startswith(_OF_THE_QUERY) or name.endswith("Subquery") or not found.deterministic():
+    name = kind(expression)
+    if (
+        name.startswith(_OF_THE_QUERY)
+        or name.endswith("Subquery")
+        or not expression.deterministic()
+    ):
         return False
-    return all(is_repeatable(child) for child in items(found.children()))
+    return all(is_repeatable(child) for child in items(expression.children()))
 
 
 def python_object(gateway: Gateway, proxy: Any) -> Any:
     """Return the Python object behind a Java proxy."""
     handler = gateway.member("java.lang.reflect.Proxy", "getInvocationHandler")(proxy)
-    field = handler.getClass().getDeclaredField("id")
-    field.setAccessible(True)
-    return gateway.gateway.gateway_property.pool[field.get(handler)]
+    return gateway.gateway.gateway_property.pool[open_field(handler, "id").get(handler)]
 
 
 def aligned(gateway: Gateway, attributes: Any, assignments: Any, *, inserts: bool) -> Any:
@@ -164,14 +168,65 @@ def aligned(gateway: Gateway, attributes: Any, assignments: Any, *, inserts: boo
     return getattr(gateway.cls(name), method)(attributes, assignments, *flags)
 
 
-def translated(gateway: Gateway, condition: Any) -> Any:
+def translate(gateway: Gateway, condition: Any) -> Any:
     """Return a condition as a data source filter; None if it cannot be translated."""
     strategy = gateway.cls("org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$")
     try:
-        found = getattr(strategy, "MODULE$").translateFilterV2(condition)
+        translation = getattr(strategy, "MODULE$").translateFilterV2(condition)
     except Py4JJavaError as error:
         # Spark asserts that AND, OR and NOT below another expression have no null and no cast.
         if error.java_exception.getClass().getName() != "java.lang.AssertionError":
             raise
         return None
-    return found.get() if found.isDefined() else None
+    return translation.get() if translation.isDefined() else None
+
+
+_ANY_NUMBER = (1 << 31) - 1
+
+
+def remember_answers(gateway: Gateway, proxy: Any) -> Any:
+    """Return a Python object for Spark whose constant answers Java keeps."""
+    memory = gateway.once_per_jvm("memory of proxies", lambda: driver_object(gateway, "Remembered"))
+    return memory.of(proxy)
+
+
+def partition_bytes(gateway: Gateway) -> int:
+    """Return the setting `spark.sql.files.maxPartitionBytes` of the session."""
+    return int(_calls(gateway).partitionBytes(gateway.spark._jsparkSession))
+
+
+def partitions(gateway: Gateway, payloads: Sequence[bytes]) -> Any:
+    """Return Spark's partitions, each with the bytes for the reader on the executor."""
+    lengths = ",".join(str(len(payload)) for payload in payloads)
+    return _calls(gateway).partitions(bytearray(b"".join(payloads)), lengths)
+
+
+def metric_values(gateway: Gateway, values: Mapping[str, int]) -> Any:
+    """Return values of metrics; names have no punctuation."""
+    text = ",".join(f"{name}={value}" for name, value in values.items())
+    return gateway.recent(f"metrics {text}", lambda: _calls(gateway).metrics(text))
+
+
+def select_predicates(gateway: Gateway, predicates: Any, positions: Sequence[int]) -> Any:
+    """Return the predicates of an array at some positions, as an array."""
+    return _calls(gateway).chosen(predicates, ",".join(map(str, positions)))
+
+
+def describe(gateway: Gateway, predicates: Any, most: int | None = None) -> Any:
+    """Return an array of predicates as tuples; those with more than `most` children as unknown.
+
+    So are those that are nested deeper than conditions in text may be.
+    """
+    limit = _ANY_NUMBER if most is None else most
+    pickled = _calls(gateway).described(predicates, limit, MAX_DEPTH)
+    return pickle.loads(pickled)  # from our own JVM
+
+
+def describe_one(gateway: Gateway, predicate: Any) -> Any:
+    """Return a predicate as tuples, with the same limit of its depth."""
+    pickled = _calls(gateway).describedAlone(predicate, MAX_DEPTH)
+    return pickle.loads(pickled)  # from our own JVM
+
+
+def _calls(gateway: Gateway) -> Any:
+    return gateway.once_per_jvm("calls of the planner", lambda: driver_object(gateway, "PlanCalls"))

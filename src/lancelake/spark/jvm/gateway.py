@@ -1,9 +1,15 @@
-"""Version-checked access to the JVM of a Spark session."""
+"""Gateway to the JVM of a session, and the classes of our jar in it.
+
+A session that was started without the jar gets it here, and its executors with it. If that fails,
+slower Spark classes are used instead, and a warning gives the reason.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -13,6 +19,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from lancelake.errors import UnsupportedError
+from lancelake.spark.jars import jar
 
 KNOWN_VERSIONS = ((4, 1), (4, 2), (4, 3))
 """Minor versions of Spark that this package supports internally."""
@@ -78,13 +85,13 @@ class Gateway:
     def recent(self, name: str, make: Callable[[], Any]) -> Any:
         """Return an immutable Java object, of which the most recently used are kept."""
         recent: dict[str, Any] = self._known.setdefault("recent objects", {})
-        found = recent.pop(name, None)
-        if found is None:
-            found = make()
-        recent[name] = found  # the last one
+        value = recent.pop(name, None)
+        if value is None:
+            value = make()
+        recent[name] = value  # the last one
         if len(recent) > _RECENT:
             recent.pop(next(iter(recent)), None)
-        return found
+        return value
 
     def once_per_jvm(self, name: str, make: Callable[[], Any]) -> Any:
         """Return an object that all sessions and applications of the JVM share."""
@@ -99,12 +106,12 @@ class Gateway:
 
     def array(self, cls: Any, items: Iterable[Any]) -> Any:
         """Return a Java array; items may be Python objects that implement interfaces."""
-        found = list(items)
-        if not found:
+        members = list(items)
+        if not members:
             return self.once(f"empty array of {cls._fqn}", lambda: self.gateway.new_array(cls, 0))
-        result = self.gateway.new_array(cls, len(found))
+        result = self.gateway.new_array(cls, len(members))
         put = self.member("java.lang.reflect.Array", "set")
-        for position, item in enumerate(found):
+        for position, item in enumerate(members):
             put(result, position, item)
         return result
 
@@ -116,7 +123,7 @@ class Gateway:
         """Return a Java array of bytes, sent in one message."""
         return self.member("java.util.Arrays", "copyOf")(bytearray(data), len(data))
 
-    def map(self, items: Mapping[str, str]) -> Any:
+    def map(self, items: Mapping[str, Any]) -> Any:
         """Return a Java map."""
         result = self.cls("java.util.HashMap")()
         for key, value in items.items():
@@ -129,6 +136,11 @@ class Gateway:
         for item in items:
             result.add(item)
         return result
+
+    def enum_set(self, name: str, members: Collection[str]) -> Any:
+        """Return members of an enum of the connector API, without those that this Spark lacks."""
+        values = self.connector(name).values()
+        return self.set([value for value in values if value.name() in members])
 
     def options(self, items: Mapping[str, str]) -> Any:
         """Return options as a map of the connector API."""
@@ -166,10 +178,10 @@ def open_gateway(spark: SparkSession) -> Gateway:
     if not is_classic(spark):
         raise needs_classic("planning in Python")
     gateway: Any = spark.sparkContext._gateway
-    found = _OPEN.get(id(gateway))
-    if found is None or found.spark.sparkContext is not spark.sparkContext:
-        found = _OPEN[id(gateway)] = _opened(spark, gateway)
-    return found if found.spark is spark else replace(found, find_session=lambda: spark)
+    opened = _OPEN.get(id(gateway))
+    if opened is None or opened.spark.sparkContext is not spark.sparkContext:
+        opened = _OPEN[id(gateway)] = _open(spark, gateway)
+    return opened if opened.spark is spark else replace(opened, find_session=lambda: spark)
 
 
 def open_weakly(spark: SparkSession) -> Gateway:
@@ -178,18 +190,23 @@ def open_weakly(spark: SparkSession) -> Gateway:
     A Java object that Python refers to is never collected. A session would therefore be kept for
     ever by an object that refers to it from Python, and that it refers to itself.
     """
-    strong = open_gateway(spark)
-    reference = strong.cls("java.lang.ref.WeakReference")(spark._jsparkSession)
+    return open_derived(open_gateway(spark), spark._jsparkSession)
+
+
+def open_derived(gateway: Gateway, java_session: Any) -> Gateway:
+    """Return the JVM of another session of the application, which Python does not keep alive."""
+    reference = gateway.cls("java.lang.ref.WeakReference")(java_session)
+    spark = gateway.spark
     context = spark.sparkContext
     others = {key: value for key, value in vars(spark).items() if key in _PARTS}
 
     def find() -> SparkSession:
         # The constructor would make this session the one of every RDD.
-        found = object.__new__(SparkSession)
-        vars(found).update(others, _sc=context, _jsparkSession=reference.get())
-        return found
+        session = object.__new__(SparkSession)
+        vars(session).update(others, _sc=context, _jsparkSession=reference.get())
+        return session
 
-    return replace(strong, find_session=find)
+    return replace(gateway, find_session=find)
 
 
 _PARTS = ("_jsc", "_jvm", "_profiler_collector")
@@ -201,16 +218,16 @@ def session_id(spark: SparkSession) -> str:
     return str(spark._jsparkSession.sessionUUID())
 
 
-def _opened(spark: SparkSession, gateway: Any) -> Gateway:
+def _open(spark: SparkSession, gateway: Any) -> Gateway:
     _ensure_known(spark)
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     # A Java exception that a Python object raises deliberately is passed on to Spark unchanged.
     parameters = getattr(gateway, "python_parameters", gateway.callback_server_parameters)
     parameters.propagate_java_exceptions = True
     application = str(spark.sparkContext.applicationId)
-    found = Gateway(lambda: spark, gateway, spark._jvm, application)
-    _ensure_classes(found)
-    return found
+    opened = Gateway(lambda: spark, gateway, spark._jvm, application)
+    _ensure_classes(opened)
+    return opened
 
 
 def is_classic(spark: Any) -> bool:
@@ -224,7 +241,24 @@ def needs_classic(what: str) -> UnsupportedError:
     return UnsupportedError(problem, action="Use a classic session, or avoid this feature.")
 
 
-def guarded(gateway: Gateway, action: Callable[[], Any], what: str) -> Any:
+@contextmanager
+def accept(gateway: Gateway, what: str) -> Iterator[None]:
+    """Give a session something of ours; raise an error that names it if that is not possible."""
+    try:
+        yield
+    except Py4JError as error:
+        problem = f"Spark {gateway.spark.version} does not accept {what}: {error}"
+        raise UnsupportedError(problem, spark=gateway.spark.version) from error
+
+
+def open_field(java: Any, name: str) -> Any:
+    """Return a private field of the class of a Java object, made accessible."""
+    field = java.getClass().getDeclaredField(name)
+    field.setAccessible(True)
+    return field
+
+
+def guard(gateway: Gateway, action: Callable[[], Any], what: str) -> Any:
     """Access internals; if they differ from what is expected, raise an error that names them."""
     try:
         return action()
@@ -238,12 +272,98 @@ def guarded(gateway: Gateway, action: Callable[[], Any], what: str) -> Any:
 def _ensure_known(spark: SparkSession) -> None:
     major, minor = (int(part) for part in spark.version.split(".")[:2])
     if (major, minor) not in KNOWN_VERSIONS:
-        known = ", ".join(f"{a}.{b}" for a, b in KNOWN_VERSIONS)
-        problem = f"planning in Python is supported on Spark {known}, not on {spark.version}"
+        versions = ", ".join(f"{a}.{b}" for a, b in KNOWN_VERSIONS)
+        problem = f"planning in Python is supported on Spark {versions}, not on {spark.version}"
         raise UnsupportedError(problem, spark=spark.version)
 
 
 def _ensure_classes(gateway: Gateway) -> None:
     find = gateway.member("java.lang.Class", "forName")
     for name in _NEEDED:
-        guarded(gateway, functools.partial(find, name), f"class {name}")
+        guard(gateway, functools.partial(find, name), f"class {name}")
+
+
+_CORES: dict[str, int] = {}
+
+
+def cores(gateway: Gateway) -> int:
+    """Return the number of tasks that run in parallel; cached, since it rarely changes."""
+    if gateway.application not in _CORES:
+        _CORES[gateway.application] = max(1, gateway.spark.sparkContext.defaultParallelism)
+    return _CORES[gateway.application]
+
+
+_LOADERS: dict[str, Any] = {}
+"""The class loader of each application; None if the classes do not match its Spark."""
+
+
+def are_compiled(gateway: Gateway) -> bool:
+    """Whether the classes of the jar match this Spark."""
+    return _loader(gateway) is not None
+
+
+def make(gateway: Gateway, name: str, *arguments: Any) -> Any:
+    """Create an object of a class of the jar; None if the classes do not match this Spark."""
+    return None if _loader(gateway) is None else driver_object(gateway, name, *arguments)
+
+
+def driver_class(gateway: Gateway, name: str) -> Any:
+    """Return a class of the jar."""
+    loader = _loader(gateway)
+    if loader is None:
+        problem = f"Spark {gateway.spark.version} does not run the Java classes of lancelake"
+        raise UnsupportedError(problem, spark=gateway.spark.version)
+    return gateway.once(f"class {name}", lambda: loader.loadClass(f"lancelake.{name}"))
+
+
+def driver_object(gateway: Gateway, name: str, *arguments: Any) -> Any:
+    """Create an object of a class of the jar, with its longest constructor."""
+
+    def longest() -> Any:
+        return max(
+            driver_class(gateway, name).getConstructors(), key=lambda c: c.getParameterCount()
+        )
+
+    constructor = gateway.once(f"constructor of {name}", longest)
+    return constructor.newInstance(gateway.array(gateway.cls("java.lang.Object"), arguments))
+
+
+def _loader(gateway: Gateway) -> Any:
+    if gateway.application not in _LOADERS:
+        _LOADERS[gateway.application] = _load_or_none(gateway)
+    return _LOADERS[gateway.application]
+
+
+def _load_or_none(gateway: Gateway) -> Any:
+    try:
+        return _load(gateway)
+    except Py4JError as error:
+        text = (
+            f"Lance tables are read and written row by row, which is slower: Spark "
+            f"{gateway.spark.version} does not run the Java classes of lancelake: {_reason(error)}"
+        )
+        warnings.warn(text, stacklevel=2)
+        return None
+
+
+def _reason(error: Py4JError) -> str:
+    """Return the root cause of a Java exception, in one line."""
+    exception = getattr(error, "java_exception", None)
+    if exception is None:
+        return str(error).strip().partition("\n")[0]
+    while exception.getCause() is not None:
+        exception = exception.getCause()
+    return str(exception.toString()).partition("\n")[0]
+
+
+def _load(gateway: Gateway) -> Any:
+    """Give the jar to executors unless they have it, and check that it matches this Spark."""
+    session = gateway.spark._jsparkSession
+    loader = session.sharedState().jarClassLoader()
+    shipped = session.sparkContext().listJars().mkString(" ")
+    if jar().name not in str(shipped):
+        session.sessionState().resourceLoader().addJar(str(jar()))
+    nothing = gateway.array(gateway.cls("java.lang.Class"), [])
+    check = loader.loadClass("lancelake.PythonWork").getMethod("check", nothing)
+    check.invoke(None, gateway.array(gateway.cls("java.lang.Object"), []))
+    return loader

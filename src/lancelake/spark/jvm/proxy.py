@@ -1,30 +1,115 @@
-"""Base classes of Python objects that Java calls, with defaults of the interfaces."""
+"""Objects that Java calls, and errors on their way there."""
 
 from __future__ import annotations
 
 import functools
+import re
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
-from lancelake.errors import LanceTableError, UnsupportedError
-from lancelake.spark.jvm.compiled import are_compiled
-from lancelake.spark.jvm.failures import thrown, to_java
-from lancelake.spark.jvm.gateway import CONNECTOR, Gateway
-from lancelake.spark.jvm.python_read import v2_columns
+from lancelake.errors import LanceTableError, UnsupportedError, type_registry
+from lancelake.spark.jvm.gateway import CONNECTOR, Gateway, are_compiled
+from lancelake.spark.jvm.python_tasks import v2_columns
+
+_MARK = "lancelake-error:"
+_CATALOG = "org.apache.spark.sql.classic.Catalog"
+_IN_TRACEBACK = re.compile(r"lancelake\.errors\.(\w+): ([^\n]+)")
+
+
+def to_java(gateway: Gateway, error: LanceTableError) -> Py4JJavaError:
+    """Return the exception to raise so that Spark shows one line, with the error inside."""
+    inside = gateway.cls("java.lang.RuntimeException")(_MARK + error.to_json())
+    if isinstance(error, UnsupportedError):
+        return as_raised(gateway.cls("java.lang.UnsupportedOperationException")(str(error), inside))
+    return as_raised(gateway.cls("java.lang.IllegalArgumentException")(str(error), inside))
+
+
+def asks_for_existence(gateway: Gateway) -> bool:
+    """Whether the call comes from `spark.catalog.tableExists`, judging by the JVM stack."""
+    frames = gateway.member("java.lang.Thread", "currentThread")().getStackTrace()
+    return any(frame.getClassName() == _CATALOG for frame in frames)
+
+
+def as_raised(exception: Any) -> Py4JJavaError:
+    """Return the exception to raise so that Java receives this exception."""
+    return Py4JJavaError("raised for Spark", exception)
+
+
+def error_of(failure: BaseException) -> LanceTableError | None:
+    """Find the error of this library inside a Spark exception.
+
+    Args:
+        failure: An exception that Spark raised.
+
+    Returns:
+        The error; None if there is none.
+
+    Examples:
+        >>> from lancelake.spark import error_of
+        >>> try:
+        ...     rows = spark.read.format("lance").load(f"{folder}/missing.lance").count()
+        ... except Exception as failure:
+        ...     type(error_of(failure)).__name__
+        'TableNotFoundError'
+    """
+    seen: BaseException | None = failure
+    while seen is not None:
+        if isinstance(seen, LanceTableError):
+            return seen
+        error = error_in_java(
+            getattr(seen, "_origin", None) or getattr(seen, "java_exception", None)
+        )
+        if error is not None:
+            return error
+        seen = seen.__cause__ or seen.__context__
+    return _in_text(str(failure))
+
+
+def sentence_of(failure: BaseException) -> str:
+    """Return the message of a Spark exception, without its query and its plan."""
+    first = str(failure).strip().partition("\n")[0]
+    return first.partition(" SQLSTATE:")[0].removesuffix(".")
+
+
+def error_in_java(exception: Any) -> LanceTableError | None:
+    """Find the error of this library in a Java exception and its causes."""
+    in_traceback: LanceTableError | None = None
+    while exception is not None:
+        text = exception.getMessage() or ""
+        if text.startswith(_MARK):
+            return LanceTableError.from_json(text.removeprefix(_MARK))
+        in_traceback = in_traceback or _in_text(text)
+        exception = exception.getCause()
+    return in_traceback
+
+
+def _in_text(text: str) -> LanceTableError | None:
+    """Rebuild an error of a worker from its traceback, which is all that Spark keeps."""
+    matches = _IN_TRACEBACK.findall(text)
+    if not matches:
+        return None
+    name, sentence = matches[-1]
+    by_name = {cls.__name__: cls for cls in type_registry.values()}
+    error = by_name.get(name, LanceTableError)(sentence)
+    error.args = (sentence,)
+    return error
+
 
 _Class = TypeVar("_Class", bound=type)
 _MODES: dict[str, Any] = {}
 
 
 def implements(*interfaces: str) -> Callable[[_Class], _Class]:
-    """Declare the interfaces that a class implements: of Spark's connector API, or of Java."""
+    """Declare the interfaces that a class implements: of Spark's connector API, Java, or ours."""
 
     def mark(cls: _Class) -> _Class:
-        names = [n if n.startswith("java.") else f"{CONNECTOR}.{n}" for n in interfaces]
+        full = ("java.", "lancelake.")
+        names = [n if n.startswith(full) else f"{CONNECTOR}.{n}" for n in interfaces]
         cls.Java = type("Java", (), {"implements": names})  # type: ignore[attr-defined]
         return cls
 
@@ -42,7 +127,7 @@ def _translating(method: Callable[..., Any]) -> Callable[..., Any]:
             # Spark's own exceptions are passed on unchanged.
             if error._origin is None:
                 raise
-            raise thrown(error._origin) from error
+            raise as_raised(error._origin) from error
 
     return call
 
@@ -73,6 +158,14 @@ class Proxy:
             return False
         return bool(other.toString() == self.toString())
 
+    # Defaults of scans, writes and tables.
+
+    def supportedCustomMetrics(self) -> Any:
+        return self.gateway.array(self.gateway.connector("metric.CustomMetric"), [])
+
+    def reportDriverMetrics(self) -> Any:
+        return self.gateway.array(self.gateway.connector("metric.CustomTaskMetric"), [])
+
 
 class ScanProxy(Proxy):
     """Defaults of `Scan` and its extensions."""
@@ -90,12 +183,6 @@ class ScanProxy(Proxy):
         raise UnsupportedError(
             f"this scan does not support continuous streaming (checkpoint {checkpoint})"
         )
-
-    def supportedCustomMetrics(self) -> Any:
-        return self.gateway.array(self.gateway.connector("metric.CustomMetric"), [])
-
-    def reportDriverMetrics(self) -> Any:
-        return self.gateway.array(self.gateway.connector("metric.CustomTaskMetric"), [])
 
     def columnarSupportMode(self) -> Any:
         # Declared once for all partitions, so that none is planned before the query runs. Requested

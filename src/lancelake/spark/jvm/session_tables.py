@@ -1,16 +1,22 @@
-"""The session catalog of Spark: which of its tables are Lance tables, and where they are."""
+"""Tables of a session, and relations over them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame
 
-from lancelake.errors import UnsupportedError
-from lancelake.spark.jvm.compiled import driver_class, driver_object
-from lancelake.spark.jvm.gateway import Gateway, guarded
-from lancelake.spark.jvm.plan_calls import remembered
+from lancelake.spark.jvm.catalyst import remember_answers
+from lancelake.spark.jvm.gateway import (
+    Gateway,
+    accept,
+    driver_class,
+    driver_object,
+    guard,
+    open_field,
+)
 
 SESSION_CATALOG = "spark_catalog"
 _SOURCE = "SessionTables"
@@ -28,8 +34,8 @@ class SessionRegistry:
 
     def location(self, database: str, name: str) -> str | None:
         """Return the location of a Lance table; None for other tables and unknown names."""
-        found = self._java.location(self._registry, database, name)
-        return None if found is None else str(found)
+        uri = self._java.location(self._registry, database, name)
+        return None if uri is None else str(uri)
 
     def is_taken(self, database: str, name: str) -> bool:
         """Whether a table of any format, or a view, has this name."""
@@ -37,8 +43,8 @@ class SessionRegistry:
 
     def is_external(self, database: str, name: str) -> bool:
         """Whether dropping the table keeps its files."""
-        found = self._java.registered(self._registry, database, name)
-        return found is not None and str(found.tableType().name()) == "EXTERNAL"
+        entry = self._java.registered(self._registry, database, name)
+        return entry is not None and str(entry.tableType().name()) == "EXTERNAL"
 
     def default_location(self, database: str, name: str) -> str:
         """Return the location of a new table without LOCATION; the database must exist."""
@@ -46,8 +52,8 @@ class SessionRegistry:
 
     def names(self, database: str) -> list[str]:
         """List the Lance tables of a database, sorted."""
-        found = self._registry.listTables(database)
-        every = [str(found.apply(position).table()) for position in range(found.length())]
+        names = self._registry.listTables(database)
+        every = [str(names.apply(position).table()) for position in range(names.length())]
         return sorted(name for name in every if self.location(database, name) is not None)
 
     def add(self, database: str, name: str, uri: str, *, is_external: bool) -> None:
@@ -65,7 +71,7 @@ class SessionRegistry:
             companion = self._companion("CatalogTable")
             return self._object("CatalogTable", companion, "$lessinit$greater", *given)
 
-        table = guarded(self.gateway, build, "entry of the session catalog")
+        table = guard(self.gateway, build, "entry of the session catalog")
         # The location contains files already, which Spark would refuse for its own tables.
         self._registry.createTable(table, False, False)
 
@@ -99,7 +105,7 @@ class SessionRegistry:
     def _object(self, name: str, defaults: Any, method: str, *given: Any) -> Any:
         """Create a Scala object from its first arguments; the others are defaults of a method."""
         cls = self.gateway.member("java.lang.Class", "forName")(f"{_CATALOG}.{name}")
-        make = max(cls.getConstructors(), key=lambda made: made.getParameterCount())
+        make = max(cls.getConstructors(), key=lambda constructor: constructor.getParameterCount())
         others = [
             getattr(defaults, f"{method}$default${position}")()
             for position in range(len(given) + 1, make.getParameterCount() + 1)
@@ -123,7 +129,7 @@ class _Static:
     def _call(self, method: str, *arguments: Any) -> Any:
         def find() -> Any:
             every = driver_class(self.gateway, _SOURCE).getMethods()
-            return next(found for found in every if found.getName() == method)
+            return next(candidate for candidate in every if candidate.getName() == method)
 
         objects = self.gateway.array(self.gateway.cls("java.lang.Object"), arguments)
         return self.gateway.once_per_jvm(f"{_SOURCE}.{method}", find).invoke(None, objects)
@@ -138,14 +144,46 @@ def take_session_catalog(gateway: Gateway, ours: Any) -> None:
     """Let `ours` handle the Lance tables of Spark's own session catalog."""
     if not has_own_catalog(gateway):
         return
-    try:
+    with accept(gateway, "a session catalog"):
         manager = gateway.session_state().catalogManager()
-        field = manager.getClass().getDeclaredField("defaultSessionCatalog")
-        field.setAccessible(True)
+        field = open_field(manager, "defaultSessionCatalog")
         current = field.get(manager)
         if current.getClass().getName() != f"lancelake.{_SOURCE}":
-            registry, known = gateway.session_state().catalog(), remembered(gateway, ours)
-            field.set(manager, driver_object(gateway, _SOURCE, current, known, registry))
-    except Py4JError as error:
-        problem = f"Spark {gateway.spark.version} does not accept a session catalog: {error}"
-        raise UnsupportedError(problem, spark=gateway.spark.version) from error
+            registry, handler = gateway.session_state().catalog(), remember_answers(gateway, ours)
+            field.set(manager, driver_object(gateway, _SOURCE, current, handler, registry))
+
+
+_RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
+_DATASET = "org.apache.spark.sql.classic.Dataset"
+
+
+def relation_over(gateway: Gateway, table: Any, given: Mapping[str, str] | None = None) -> Any:
+    """Return a table as a plan; the options are passed to its scans."""
+    none = gateway.none()
+    options = gateway.options(given or {})
+    create = gateway.member(_RELATION, "create")
+    return guard(
+        gateway,
+        lambda: create(remember_answers(gateway, table), none, none, options, none),
+        "relation over a table",
+    )
+
+
+def data_frame(gateway: Gateway, table: Any, given: Mapping[str, str] | None = None) -> DataFrame:
+    """Return the rows of a table as a DataFrame; the options are passed to its scans."""
+
+    def build() -> Any:
+        relation = relation_over(gateway, table, given)
+        return gateway.member(_DATASET, "ofRows")(gateway.spark._jsparkSession, relation)
+
+    return DataFrame(guard(gateway, build, "relation over a table"), gateway.spark)
+
+
+def put_catalog(gateway: Gateway, name: str, catalog: Any) -> None:
+    """Register a catalog in the session under a name."""
+
+    def put() -> None:
+        manager = gateway.session_state().catalogManager()
+        open_field(manager, "catalogs").get(manager).put(name, remember_answers(gateway, catalog))
+
+    guard(gateway, put, "catalog registry")

@@ -1,4 +1,4 @@
-"""Convert Spark predicates to conditions with the same meaning.
+"""Conditions and expressions of Spark, translated.
 
 In Spark, NaN of either sign equals itself and is greater than every number, and the two zeros are
 equal. In conditions, NaN with a sign is less than every number, so it is tested separately.
@@ -11,11 +11,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import assert_never
+from typing import Any, assert_never
 
 import pyarrow as pa
 
-from lancelake.expr.condition import (
+from lancelake.core.values.conditions import (
     Column,
     ColumnComparison,
     Comparison,
@@ -29,9 +29,14 @@ from lancelake.expr.condition import (
     TextTest,
     all_of,
     any_of,
+    fits,
+    is_binary,
+    is_float,
+    is_text,
     negated,
 )
-from lancelake.expr.literals import fits, is_binary, is_float, is_text
+from lancelake.spark.jvm.catalyst import describe, describe_one
+from lancelake.spark.jvm.gateway import Gateway
 
 Value = bool | int | float | str | bytes | Decimal | None
 
@@ -138,11 +143,11 @@ def _membership(operands: Sequence[Operand]) -> Condition | None:
     if not isinstance(column, Column) or not literals:
         return None
     given = [literal.value for literal in literals if isinstance(literal, SparkLiteral)]
-    known = [value for value in given if value is not None]
-    values = [typed_value(value, column.dtype) for value in known]
+    present = [value for value in given if value is not None]
+    values = [typed_value(value, column.dtype) for value in present]
     if len(given) < len(literals) or any(value is None for value in values):
         return None
-    has_null = len(known) < len(given)
+    has_null = len(present) < len(given)
     numbers = [value for value in values if value is not None and not _is_nan(value)]
     parts: list[Condition] = [IsNan(column=column)] if len(numbers) < len(values) else []
     if numbers:
@@ -167,12 +172,12 @@ def _comparison(name: str, left: Operand, right: Operand) -> Condition | None:
     if value is None:
         return None
     if name == _NULL_SAFE:
-        equal = _compared(left, Operator.EQUAL, value)
+        equal = _compare(left, Operator.EQUAL, value)
         return all_of([negated(IsNull(column=left)), equal])
-    return _compared(left, _OPERATORS[name], value)
+    return _compare(left, _OPERATORS[name], value)
 
 
-def _compared(column: Column, operator: Operator, value: pa.Scalar) -> Condition:
+def _compare(column: Column, operator: Operator, value: pa.Scalar) -> Condition:
     comparison = Comparison(column=column, operator=operator, value=value)
     if not is_float(column.dtype):
         return comparison
@@ -216,3 +221,58 @@ def _compares_exactly(dtype: pa.DataType) -> bool:
     is_number = pa.types.is_signed_integer(dtype) or pa.types.is_decimal128(dtype)
     is_bytes = is_text(dtype) or is_binary(dtype)
     return bool(is_number or is_bytes or pa.types.is_boolean(dtype) or pa.types.is_date32(dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class JavaExpressions:
+    """Converts expressions on the columns of one table."""
+
+    gateway: Gateway
+    type_of: TypeOf
+
+    def condition(self, predicate: Any) -> Condition | None:
+        """Convert a condition; None if part of it is not supported."""
+        return self._condition(describe_one(self.gateway, predicate))
+
+    def conditions(self, predicates: Any, most: int | None = None) -> list[Condition | None]:
+        """Convert an array of conditions, those with more than `most` children to None."""
+        return [self._condition(each) for each in describe(self.gateway, predicates, most)]
+
+    def column(self, reference: Any) -> Column | None:
+        """Convert a reference to a column."""
+        if str(reference.getClass().getSimpleName()) != "FieldReference":
+            return None
+        text = str(reference.toString())
+        # Text is one call, an array one for each name; only a name without signs is as it is shown.
+        path = (text,) if text.isidentifier() else tuple(reference.fieldNames())
+        return self._column(path)
+
+    def _column(self, path: tuple[str, ...]) -> Column | None:
+        dtype = self.type_of(path)
+        return None if dtype is None else Column(path=path, dtype=dtype)
+
+    def _condition(self, description: Any) -> Condition | None:
+        kind, *rest = description
+        if kind != "condition":
+            return None
+        name, children = rest
+        converted = [self._operand(child) for child in children]
+        operands = [operand for operand in converted if operand is not None]
+        return spark_condition(name, operands) if len(operands) == len(converted) else None
+
+    def _operand(self, description: Any) -> Operand | None:
+        """Convert a column, a literal or a condition as Java describes it."""
+        if not isinstance(description, tuple):
+            return SparkLiteral(
+                value=bytes(description) if isinstance(description, bytearray) else description
+            )
+        kind, *rest = description
+        match kind:
+            case "column":
+                return self._column(tuple(rest[0]))
+            case "float":
+                return SparkLiteral(value=float(rest[0]))
+            case "decimal":
+                return SparkLiteral(value=Decimal(rest[0]))
+            case _:
+                return self._condition(description)

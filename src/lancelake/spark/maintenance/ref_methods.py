@@ -1,4 +1,4 @@
-"""Methods of `LanceTable` for tags, branches and older versions."""
+"""Tags, branches, clones and earlier versions: methods of `LanceTable`, and procedures."""
 
 from __future__ import annotations
 
@@ -6,14 +6,74 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame
 
-from lancelake.spark.maintenance.table_access import TableAccess
-from lancelake.spark.options.table_options import parse_time
-from lancelake.spark.options.times import zoned
-from lancelake.table.branches import remove_branch
-from lancelake.table.clone import create_branch
-from lancelake.table.open import AtTag, AtVersion, Reference, open_snapshot
-from lancelake.table.restore import restore
-from lancelake.table.tags import create_tag, remove_tag
+from lancelake.core.values.versions import AtTag, AtVersion, Reference
+from lancelake.errors import InvalidRequestError
+from lancelake.spark.catalog.procedures import (
+    TEXT,
+    WHOLE,
+    ResultRow,
+    SparkTable,
+    TableAccess,
+    procedure,
+    row_schema,
+)
+
+_VERSION = row_schema(version=WHOLE)
+_NAMED = row_schema(name=TEXT, version=WHOLE)
+_NAME = row_schema(name=TEXT)
+
+
+@procedure("restores an older version as the newest", _VERSION)
+def rollback(
+    table: SparkTable, version: str | None = None, timestamp: str | None = None
+) -> ResultRow:
+    """Restore a version, or the newest at a time."""
+    if (version is None) == (timestamp is None):
+        raise InvalidRequestError(
+            "rollback needs either a version or a timestamp", table=table.options.location.uri
+        )
+    if timestamp is None:
+        return {"version": table.open_at(version).restore().version}
+    return {"version": table.options.open(table.parse_time(timestamp)).restore().version}
+
+
+@procedure("creates a tag for a version", _NAMED)
+def tag(table: SparkTable, name: str, version: str | None = None) -> ResultRow:
+    """Create a tag."""
+    at = table.open_at(version)
+    number = at.snapshot.version
+    at.refs.create_tag(name, AtVersion(number))
+    return {"name": name, "version": number}
+
+
+@procedure("deletes a tag", _NAME)
+def drop_tag(table: SparkTable, name: str) -> ResultRow:
+    """Delete a tag; its version is kept."""
+    table.open().refs.remove_tag(name)
+    return {"name": name}
+
+
+@procedure("creates a branch at a version", _NAMED)
+def branch(table: SparkTable, name: str, version: str | None = None) -> ResultRow:
+    """Create a branch."""
+    return {"name": name, "version": table.open_at(version).refs.create_branch(name).version}
+
+
+@procedure("deletes a branch", _NAME)
+def drop_branch(table: SparkTable, name: str) -> ResultRow:
+    """Delete a branch with its versions."""
+    table.open().refs.remove_branch(name)
+    return {"name": name}
+
+
+@procedure("creates a shallow or deep clone of a table", _VERSION)
+def clone(
+    table: SparkTable, target: str, *, shallow: bool = True, version: str | None = None
+) -> ResultRow:
+    """Create a clone, which refers to the files of the table or has copies of them."""
+    refs = table.open_at(version).refs
+    copy = refs.clone_shallow if shallow else refs.clone_deep
+    return {"version": copy(table.options.location.beside(target)).version}
 
 
 class TableRefs(TableAccess):
@@ -61,8 +121,8 @@ class TableRefs(TableAccess):
             >>> table.toDF(tag="stable").count()
             3
         """
-        at = self._at(version)
-        create_tag(at, name, AtVersion(at.version))
+        at = self._table.open_at(version)
+        at.refs.create_tag(name, AtVersion(at.snapshot.version))
 
     def deleteTag(self, name: str) -> None:
         """Delete a tag; its version is kept.
@@ -79,7 +139,7 @@ class TableRefs(TableAccess):
             >>> table.tags().count()
             0
         """
-        remove_tag(self.snapshot(), name)
+        self._table.open().refs.remove_tag(name)
 
     def createBranch(self, name: str, version: int | None = None) -> None:
         """Create a branch.
@@ -96,7 +156,7 @@ class TableRefs(TableAccess):
             >>> LanceTable.forPath(spark, path, branch="trial").toDF().count()
             3
         """
-        create_branch(self._at(version), name)
+        self._table.open_at(version).refs.create_branch(name)
 
     def deleteBranch(self, name: str) -> None:
         """Delete a branch with its versions.
@@ -113,7 +173,7 @@ class TableRefs(TableAccess):
             >>> table.branches().count()
             0
         """
-        remove_branch(self.snapshot().main_location, name)
+        self._table.open().refs.remove_branch(name)
 
     def restoreToVersion(self, version: int) -> None:
         """Restore an older version as the newest.
@@ -164,11 +224,10 @@ class TableRefs(TableAccess):
             >>> table.version()
             2
         """
-        self._restore(parse_time(zoned(self._spark, timestamp), self.uri))
+        self._restore(self._table.parse_time(timestamp))
 
     def _restore(self, reference: Reference) -> None:
-        head = self.snapshot()
-        restore(open_snapshot(head.location, reference, main=head.main_location))
+        self._table.options.open(reference).restore()
 
     def _refs(self, kind: str) -> DataFrame:
         return self._facts("refs").where(f"type = '{kind}'").drop("type")

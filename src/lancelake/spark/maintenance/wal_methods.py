@@ -1,16 +1,149 @@
-"""MemWAL methods of `LanceTable`."""
+"""The MemWAL of tables: methods of `LanceTable`, and their procedures."""
 
 from __future__ import annotations
 
+import uuid
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from pyspark.sql import DataFrame
 
-from lancelake.spark.maintenance import wal_jobs
-from lancelake.spark.maintenance.table_access import TableAccess
+from lancelake.core.table import Table
+from lancelake.core.table_place import TablePlace
+from lancelake.core.values.metadata import Location, split_list
+from lancelake.core.values.tasks import Job, port
+from lancelake.spark.catalog.procedures import (
+    FLAG,
+    TEXT,
+    WHOLE,
+    ResultRow,
+    SparkTable,
+    TableAccess,
+    procedure,
+    row_schema,
+)
+from lancelake.spark.jobs import SparkEngine, describe_jobs
+from lancelake.spark.maintenance.maintenance_methods import parse_age
 from lancelake.spark.writing.wal_rows import Upsert, UpsertCounts, once_unit, upsert_frame
+
+_TASK_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushTail:
+    """Flushes the WAL tail of a region, which stops its writer."""
+
+    location: Location
+    main: Location
+    region: uuid.UUID
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of the memory that a run takes."""
+        return _TASK_BYTES
+
+    def run(self) -> bytes:
+        """Flush the tail, and return the regions that had one."""
+        base = TablePlace(self.location).open(main=self.main)
+        return port.dumps(base.wal.flush_tails((self.region,)))
+
+
+@procedure(
+    "adds a MemWAL to a table, for durable upserts in milliseconds", row_schema(version=WHOLE)
+)
+def init_wal(table: SparkTable, buckets: int = 8, key: str | None = None) -> ResultRow:
+    """Add a MemWAL to a table, whose rows are divided by the hash of the first key column."""
+    names = None if key is None else split_list(key)
+    return {"version": table.open().wal.set_up(buckets=buckets, key=names).version}
+
+
+_MERGED = row_schema(
+    version=WHOLE,
+    regions=WHOLE,
+    rows_inserted=WHOLE,
+    rows_updated=WHOLE,
+    rows_deleted=WHOLE,
+)
+
+
+@procedure("merges flushed rows of the MemWAL into the table; with flush, all rows", _MERGED)
+def merge_wal(table: SparkTable, *, flush: bool = False) -> ResultRow:
+    """Merge the flushed rows of all regions on executors, and commit once.
+
+    With `flush`, WAL tails are flushed first, which stops the writers of these regions.
+    """
+    base = table.open()
+    with describe_jobs(table.spark, f"merge the MemWAL of {base.location.uri}"):
+        if flush:
+            _flush(table.engine, base)
+        merged = base.wal.merge(engine=table.engine)
+    return {
+        "version": merged.snapshot.version,
+        "regions": len(merged.marks),
+        "rows_inserted": merged.counts.inserted,
+        "rows_updated": merged.counts.updated,
+        "rows_deleted": merged.counts.deleted,
+    }
+
+
+def _flush(engine: SparkEngine, base: Table) -> None:
+    at = base.snapshot
+    tasks = [
+        FlushTail(location=at.location, main=at.main_location, region=region.region)
+        for region in base.wal.status().regions
+        if region.tail_entries
+    ]
+    for _ in engine.run(Job(description=f"flush WAL tails of {at.location.uri}", tasks=tasks)):
+        pass
+
+
+_STATUS = row_schema(
+    region=TEXT,
+    is_sealed=FLAG,
+    writer_epoch=WHOLE,
+    current_generation=WHOLE,
+    merged_generation=WHOLE,
+    unmerged_generations=WHOLE,
+    flushed_rows=WHOLE,
+    tail_entries=WHOLE,
+    tail_rows=WHOLE,
+)
+
+
+@procedure("lists the regions of the MemWAL", _STATUS)
+def wal_status(table: SparkTable) -> list[ResultRow]:
+    """Return a row for each region."""
+    return [dict(region.facts()) for region in table.open().wal.status().regions]
+
+
+_COLLECTED = row_schema(
+    region=TEXT,
+    generations_removed=WHOLE,
+    files_removed=WHOLE,
+    bytes_removed=WHOLE,
+    is_dry_run=FLAG,
+)
+
+
+@procedure("removes merged generations and flushed entries of the MemWAL", _COLLECTED)
+def collect_wal(
+    table: SparkTable, older_than: str | timedelta | None = None, *, dry_run: bool = False
+) -> list[ResultRow]:
+    """Remove merged generations and flushed WAL entries; a row for each region."""
+    age = parse_age(older_than)
+    collected = table.open().wal.collect_garbage(older_than=age, dry_run=dry_run)
+    return [
+        {
+            "region": str(region.region),
+            "generations_removed": len(region.trimmed),
+            "files_removed": len(region.files),
+            "bytes_removed": sum(file.size_bytes for file in region.files),
+            "is_dry_run": dry_run,
+        }
+        for region in collected.regions
+    ]
 
 
 class TableWalMethods(TableAccess):
@@ -33,7 +166,7 @@ class TableWalMethods(TableAccess):
             3
         """
         names = [key] if isinstance(key, str) else key
-        wal_jobs.initialize_table_wal(self.snapshot(), buckets, names)
+        self._table.open().wal.set_up(buckets=buckets, key=names)
 
     def upsert(
         self,
@@ -102,8 +235,7 @@ class TableWalMethods(TableAccess):
             >>> table.mergeWal().count()
             1
         """
-        done = wal_jobs.merge_table_wal(self._spark, self.snapshot(), flush=flush)
-        return self._answered([done], wal_jobs.MERGED)
+        return self._show(merge_wal, flush=flush)
 
     def walStatus(self) -> DataFrame:
         """Return the regions of the MemWAL, and how many of their rows are not merged.
@@ -116,7 +248,7 @@ class TableWalMethods(TableAccess):
             >>> table.walStatus().count()
             0
         """
-        return self._answered(wal_jobs.wal_status_rows(self.snapshot()), wal_jobs.STATUS)
+        return self._show(wal_status)
 
     def collectWal(self, olderThanHours: float | None = None, dryRun: bool = False) -> DataFrame:
         """Remove merged generations and flushed WAL entries.
@@ -134,5 +266,4 @@ class TableWalMethods(TableAccess):
             0
         """
         age = None if olderThanHours is None else timedelta(hours=olderThanHours)
-        done = wal_jobs.collect_table_wal(self.snapshot(), age, dry_run=dryRun)
-        return self._answered(done, wal_jobs.COLLECTED)
+        return self._show(collect_wal, older_than=age, dry_run=dryRun)

@@ -1,28 +1,26 @@
-"""Write the rows of a merge on an executor, and report the results to the driver."""
+"""Rows that executors fetch and write for a merge."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.data.write_task import WriteTask
+from lancelake.core.values.metadata import Schema, Snapshot, by_fragment
+from lancelake.core.values.writes import RowsByFragment
+from lancelake.data.column_file import WriteTask
 from lancelake.errors import InternalError, InvalidRequestError
 from lancelake.format.arrow_schema import storage_schema
-from lancelake.format.fragment import Fragment
-from lancelake.format.fragment_bytes import from_bytes, to_bytes
-from lancelake.format.ids import FieldId
-from lancelake.format.row_address import by_fragment
-from lancelake.format.schema import Field, Schema
-from lancelake.spark.writing.frame_writer import written
-from lancelake.table.merge.keys import Comparer
-from lancelake.table.merge.target import TargetRows
-from lancelake.table.row_steps.files import with_row_ids
-from lancelake.table.row_steps.find import FoundRows
-from lancelake.txn.inserted_keys import InsertedKeys, collected, united
+from lancelake.spark.reading.columns import conform
+from lancelake.spark.spark_types import arrow_type, supported_schema
+from lancelake.table.merge.match import TargetRows
+from lancelake.table.merge.write import KeyColumns, RowBatch, WrittenRows, added_rows, write_rows
+from lancelake.table.row_steps import AddedRows, RowChange
 
 ADDRESS = "__lance_address"
 ROW_ID = "__lance_row_id"
@@ -33,55 +31,32 @@ _VALUES_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyColumns:
-    """The key columns of new rows, in the storage types of the table."""
-
-    names: tuple[str, ...]
-    ids: tuple[FieldId, ...]
-    types: tuple[pa.DataType, ...]
-
-    @staticmethod
-    def of(fields: Sequence[Field]) -> KeyColumns:
-        """Create the key from columns of a table."""
-        return KeyColumns(
-            names=tuple(field.name for field in fields),
-            ids=tuple(field.id for field in fields),
-            types=tuple(Comparer.of(field).plain for field in fields),
-        )
-
-    def values(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        """Return the keys of rows as recorded by all writers of the table."""
-        pairs = zip(self.names, self.types, strict=True)
-        return [rows.column(name).cast(dtype) for name, dtype in pairs]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MergedPart:
     """Result of one partition."""
 
-    fragments: bytes
-    addresses: bytes
-    inserted: int
-    updated: int
-    deleted: int
-    keys: InsertedKeys | None
+    written: WrittenRows
+    replaced: bytes
+    """Addresses of the rows that were written again."""
+    removed: bytes
+    """Addresses of the rows to delete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     """Results of all partitions."""
 
-    fragments: tuple[Fragment, ...]
-    gone: FoundRows
-    inserted: int
-    updated: int
-    deleted: int
-    keys: InsertedKeys | None
+    gone: RowsByFragment
+    added: AddedRows
 
     @property
     def changes(self) -> bool:
         """Whether anything changes."""
-        return bool(self.fragments or self.gone)
+        return bool(self.added.fragments or self.gone)
+
+    @property
+    def change(self) -> RowChange:
+        """The change of the table."""
+        return RowChange(gone=self.gone, add=lambda: self.added)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,24 +92,18 @@ class CarriedColumns:
             added = [stored for stored in self.schema if stored.name not in computed]
             columns = [pa.nulls(len(addresses), stored.type) for stored in added]
         else:
-            found = rows_at(self.target, addresses.to_numpy().astype(np.uint64))
-            added = [found.schema.field(name) for name in self.schema.names]
-            columns = [found.column(name) for name in self.schema.names]
+            stored_rows = self.target.at(addresses.to_numpy().astype(np.uint64))
+            added = [stored_rows.schema.field(name) for name in self.schema.names]
+            columns = [stored_rows.column(name) for name in self.schema.names]
         carried = {field.name for field in added}
-        kept = [field for field in rows.schema if field.name not in carried]
-        every = [*(rows.column(field.name) for field in kept), *columns]
-        return pa.RecordBatch.from_arrays(every, schema=pa.schema([*kept, *added]))
+        others = [field for field in rows.schema if field.name not in carried]
+        every = [*(rows.column(field.name) for field in others), *columns]
+        return pa.RecordBatch.from_arrays(every, schema=pa.schema([*others, *added]))
 
 
 def rows_at_once(columns: int) -> int:
     """Return the number of rows whose columns are fetched together."""
     return min(_MOST_ROWS, max(_LEAST_ROWS, _VALUES_AT_ONCE // max(1, columns)))
-
-
-def rows_at(target: TargetRows, addresses: np.ndarray) -> pa.RecordBatch:
-    """Return the rows at addresses, in any order."""
-    order = np.argsort(addresses, kind="stable")
-    return target.at(addresses[order]).take(pa.array(np.argsort(order)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,82 +117,114 @@ class WriteParts:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> MergedPart:
         """Write the rows of a partition."""
-        return _Tally(self).written(batches)
+        changes = _Changes(self)
+        written = write_rows(self.task, changes.batches(batches), self.key)
+        return MergedPart(
+            written=written,
+            replaced=_concatenate(changes.replaced).tobytes(),
+            removed=_concatenate(changes.removed).tobytes(),
+        )
 
 
 @dataclass(slots=True)
-class _Tally:
-    """Counts the rows passed to the writer."""
+class _Changes:
+    """The rows of a partition for the writer, and addresses of rows that leave their place."""
 
     spec: WriteParts
-    addresses: list[np.ndarray] = field(default_factory=list)
-    row_ids: list[pa.Array] = field(default_factory=list)
-    keys: list[InsertedKeys] = field(default_factory=list)
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
+    replaced: list[np.ndarray] = field(default_factory=list)
+    removed: list[np.ndarray] = field(default_factory=list)
 
-    def written(self, batches: Iterator[pa.RecordBatch]) -> MergedPart:
-        fragments = written(self.spec.task, self._rows(batches))
-        if self.spec.keeps_row_ids and self.row_ids:
-            fragments = with_row_ids(fragments, self.row_ids)
-        nothing = np.array([], dtype=np.uint64)
-        return MergedPart(
-            fragments=to_bytes(fragments),
-            addresses=np.concatenate([nothing, *self.addresses]).tobytes(),
-            inserted=self.inserted,
-            updated=self.updated,
-            deleted=self.deleted,
-            keys=united(self.keys) if self.keys else None,
-        )
-
-    def _rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[RowBatch]:
         carried = self.spec.carried
         for batch in batches:
             for part in (batch,) if carried is None else carried.parts(batch):
-                rows = self._taken(part)
-                if rows.num_rows:
-                    yield rows
+                yield self._batch(part)
 
-    def _taken(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _batch(self, batch: pa.RecordBatch) -> RowBatch:
         """Record the actions of a batch, and return its rows to write."""
-        address = batch.column(ADDRESS)
-        self.addresses.append(address.drop_null().to_numpy().astype(np.uint64))
         removes = batch.column(REMOVES)
-        self.deleted += removes.true_count
-        kept = batch.filter(pa.compute.invert(removes)) if removes.true_count else batch
-        new = kept.column(ADDRESS).null_count
-        self.inserted += new
-        self.updated += kept.num_rows - new
-        if 0 < new < kept.num_rows:
+        stays = batch
+        if removes.true_count:
+            self.removed.append(_addresses(batch.filter(removes)))
+            stays = batch.filter(pa.compute.invert(removes))
+        self.replaced.append(_addresses(stays))
+        new = stays.column(ADDRESS).null_count
+        if 0 < new < stays.num_rows:
             raise InternalError("updated and new rows are in one batch")
-        if self.spec.keeps_row_ids and not new:
-            self.row_ids.append(kept.column(ROW_ID))
-        if self.spec.key is not None and new:
-            values = self.spec.key.values(kept)
-            self.keys.append(collected(self.spec.key.ids, [values]))
-        rows = kept.drop_columns([ADDRESS, ROW_ID, REMOVES])
+        rows = stays.drop_columns([ADDRESS, ROW_ID, REMOVES])
         carried = self.spec.carried
-        return rows if carried is None else carried.added_to(rows, kept.column(ADDRESS))
+        return RowBatch(
+            rows=rows if carried is None else carried.added_to(rows, stays.column(ADDRESS)),
+            is_new=bool(new),
+            row_ids=stays.column(ROW_ID) if self.spec.keeps_row_ids and not new else None,
+        )
 
 
-def together(parts: Sequence[MergedPart]) -> Parts:
-    """Combine the results of partitions; refuse a row that two of them change."""
-    every = [np.frombuffer(part.addresses, dtype=np.uint64) for part in parts]
-    addresses = np.sort(np.concatenate([np.array([], dtype=np.uint64), *every]))
-    repeated = addresses[1:][addresses[1:] == addresses[:-1]]
+def combine(
+    parts: Sequence[MergedPart],
+    key: KeyColumns | None = None,
+    describe: Callable[[int], str] = str,
+) -> Parts:
+    """Combine the results of partitions; refuse a row that is changed twice.
+
+    To delete a row twice is to delete it. `describe` names the row at an address.
+    """
+    replaced = _concatenate([np.frombuffer(part.replaced, dtype=np.uint64) for part in parts])
+    removed = np.unique(
+        _concatenate([np.frombuffer(part.removed, dtype=np.uint64) for part in parts])
+    )
+    addresses = np.sort(np.concatenate([replaced, removed]))
+    repeated = np.unique(addresses[1:][addresses[1:] == addresses[:-1]])
     if len(repeated):
         raise InvalidRequestError(
-            "Ambiguous merge: several source rows match the same row of the table (address "
-            f"{int(repeated[0])}; {len(repeated)} such rows)",
+            "Ambiguous merge: several source rows match the same row of the table "
+            f"({describe(int(repeated[0]))}; rows that are matched repeatedly: {len(repeated):,})",
             action="Deduplicate the source by key.",
         )
-    keys = [part.keys for part in parts if part.keys is not None]
-    return Parts(
-        fragments=tuple(f for part in parts for f in from_bytes(part.fragments)),
-        gone=by_fragment(addresses),
-        inserted=sum(part.inserted for part in parts),
-        updated=sum(part.updated for part in parts),
-        deleted=sum(part.deleted for part in parts),
-        keys=united(keys) if keys else None,
-    )
+    written = [part.written for part in parts]
+    return Parts(gone=by_fragment(addresses), added=added_rows(written, key, deleted=len(removed)))
+
+
+def _addresses(batch: pa.RecordBatch) -> np.ndarray:
+    addresses: np.ndarray = batch.column(ADDRESS).drop_null().to_numpy().astype(np.uint64)
+    return addresses
+
+
+def _concatenate(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.array([], dtype=np.uint64), *arrays])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchRows:
+    """Adds a struct of table columns to rows with the address of a table row."""
+
+    target: TargetRows
+    struct: pa.StructType
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches with the struct as their last column."""
+        for batch in batches:
+            step = rows_at_once(self.struct.num_fields)
+            for start in range(0, batch.num_rows, step):
+                yield self._with_target(batch.slice(start, step))
+
+    def _with_target(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        rows = self.target.at(batch.column(ADDRESS).to_numpy().astype(np.uint64))
+        struct = conform(rows.to_struct_array(), self.struct)
+        return batch.append_column(pa.field("fetched", self.struct), struct)
+
+
+def with_columns(
+    frame: DataFrame, base: Snapshot, columns: tuple[str, ...], name: str
+) -> DataFrame:
+    """Return a frame with a struct of the table's columns; rows should be ordered by address."""
+    schema = supported_schema(base.manifest.schema)
+    struct = t.StructType([schema[column] for column in columns])
+    fetch = FetchRows(target=TargetRows.of(base, columns), struct=arrow_type(struct))
+    fields = [*frame.schema.fields, t.StructField(name, struct)]
+    return frame.mapInArrow(fetch, t.StructType(fields))
+
+
+def group_by_fragment(frame: DataFrame) -> DataFrame:
+    """Return rows ordered by address within partitions, each with its own range of addresses."""
+    return frame.repartitionByRange(f.col(ADDRESS)).sortWithinPartitions(ADDRESS)

@@ -1,42 +1,146 @@
-"""Merge a DataFrame into a version: join, compute and write on executors, then commit."""
+"""Merge on executors."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import LanceTableError
-from lancelake.format.column_path import quoted_name
-from lancelake.format.primary_key import key_names
-from lancelake.format.schema import Field
-from lancelake.spark.jobs.retry_limits import PATIENCE
-from lancelake.spark.merge.binding import Binding, ResolvedClauses
-from lancelake.spark.merge.bound_rows import maker_of
-from lancelake.spark.merge.explicit import ExplicitClauses
-from lancelake.spark.merge.key_lookup import key_lookup
-from lancelake.spark.merge.rows_out import (
-    ADDRESS,
-    ROW_ID,
-    KeyColumns,
-    Parts,
+from lancelake.core.values.metadata import Field, Snapshot, key_names, quoted_name
+from lancelake.core.values.reads import KeyLookup
+from lancelake.core.values.writes import (
+    DEFAULT_CHOICES,
+    CommitChoices,
+    OnceOnly,
+    Retries,
+    RowsChanged,
+    key_fields,
+    retry_on_newest,
 )
-from lancelake.spark.reading.needed_columns import empty_frame, needed_columns
-from lancelake.table.conflict_retry import Retries, racing, until_it_lands
-from lancelake.table.idempotent import OnceOnly
-from lancelake.table.merge.key_index import KeyLookup
-from lancelake.table.merge.keys import is_comparable, key_fields
-from lancelake.table.merge.run import MergeCounts, Merged, update_operation, with_changes
-from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.row_steps.mark_deleted import mark_deleted
-from lancelake.table.write import widened
-from lancelake.txn.inserted_keys import collected
+from lancelake.errors import SchemaMismatchError
+from lancelake.scan.live_rows import count_rows
+from lancelake.spark.jobs import PATIENCE, SparkEngine
+from lancelake.spark.jvm.catalyst import column, ids_named, is_repeatable, items, kind
+from lancelake.spark.merge.binding import Binding, Equality, equalities
+from lancelake.spark.merge.row_maker import RowClauses, maker_of
+from lancelake.spark.merge.rows_out import ADDRESS, ROW_ID, Parts
+from lancelake.spark.reading.columns import empty_frame, needed_columns
+from lancelake.table.columns.alter import widened
+from lancelake.table.merge.match import key_indices, most_keys
+from lancelake.table.merge.source import Comparer, SourceKeys, is_comparable
+from lancelake.table.merge.write import KeyColumns
+from lancelake.table.row_steps import commit_rows
+
+# The keys of fewer rows are read faster than those of the source are collected.
+LEAST_ROWS = 1_000_000
+# The driver holds all keys.
+_MOST_KEYS = 1 << 20
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+
+
+def key_lookup(
+    base: Snapshot, source: DataFrame, condition: Column, binding: Binding
+) -> KeyLookup | None:
+    """Collect the keys of a source; None if they are many, or if no index finds their rows.
+
+    The source should be cached, since it is read for this.
+    """
+    if not base.indices or count_rows(base) < LEAST_ROWS:
+        return None
+    parts = equalities(binding, condition)
+    indexed = _indexed(base, [equality for _, equality in parts if equality is not None], binding)
+    if not indexed:
+        return None
+    for part in _conditions_on_source(binding, [part for part, _ in parts]):
+        source = source.where(part)
+    values = [column(binding.gateway, equality.source) for _, equality in indexed]
+    named = source.select(*[value.alias(f"k{i}") for i, value in enumerate(values)])
+    most = min(_MOST_KEYS, most_keys(base))
+    rows = named.limit(most + 1).toArrow()
+    if rows.num_rows > most:
+        return None
+    fields: list[Field] = []
+    keys: dict[str, pa.ChunkedArray] = {}
+    for (field, equality), column_values in zip(indexed, rows.columns, strict=True):
+        normalised = _normalised(field, equality, column_values)
+        if normalised is not None:
+            fields.append(field)
+            keys[field.name] = normalised
+    if not fields:
+        return None
+    source_keys = SourceKeys(table=pa.table(keys), are_unique=False)
+    return KeyLookup.of(base, tuple(fields), source_keys)
+
+
+def _conditions_on_source(binding: Binding, parts: Sequence[Any]) -> list[Column]:
+    """Return the conjuncts about the source alone.
+
+    Without them, keys would be computed for rows that the merge leaves out, and might fail.
+    """
+    theirs = set(binding.source)
+    mine = [part for part in parts if ids_named(part) <= theirs and is_repeatable(part)]
+    return [column(binding.gateway, part) for part in mine]
+
+
+def _indexed(
+    base: Snapshot, parts: Sequence[Equality], binding: Binding
+) -> list[tuple[Field, Equality]]:
+    """Return the equalities with an indexed column whose stored values Spark compares."""
+    fields = {field.name: field for field in base.manifest.schema.fields}
+    by_name: dict[str, Equality] = {}
+    for equality in parts:
+        if equality.name in binding.padded or equality.name not in fields:
+            continue
+        if not is_repeatable(equality.source):
+            continue
+        if _is_exact(fields[equality.name]) and _compares_stored_values(equality.target):
+            by_name.setdefault(equality.name, equality)
+    return [
+        (fields[name], equality) for name, equality in by_name.items() if key_indices(base, [name])
+    ]
+
+
+def _is_exact(field: Field) -> bool:
+    """Whether Spark compares the values of a column as an index does.
+
+    Spark takes zeros of both signs for equal, and has no nanoseconds.
+    """
+    if not is_comparable(field):
+        return False
+    plain, types = Comparer.of(field).plain, pa.types
+    is_time = types.is_date32(plain) or (types.is_timestamp(plain) and plain.unit != "ns")
+    is_text = types.is_string(plain) or types.is_large_string(plain)
+    is_bytes = types.is_binary(plain) or types.is_large_binary(plain)
+    is_number = types.is_integer(plain) or types.is_decimal128(plain)
+    return bool(is_time or is_text or is_bytes or is_number)
+
+
+def _compares_stored_values(target: Any) -> bool:
+    """Whether an expression is a column, or an integer column as a wider integer."""
+    if kind(target) != "Cast":
+        return kind(target) == "AttributeReference"
+    inner = items(target.children())[0]
+    types = [str(each.dataType().simpleString()) for each in (inner, target)]
+    return kind(inner) == "AttributeReference" and set(types) <= set(_INTEGERS)
+
+
+def _normalised(
+    field: Field, equality: Equality, values: pa.ChunkedArray
+) -> pa.ChunkedArray | None:
+    """Return values as the index stores them; None if a value cannot be looked up."""
+    if equality.is_null_safe and values.null_count:
+        return None
+    try:
+        return Comparer.of(field).whole(values)
+    except SchemaMismatchError:
+        return None
+
 
 _SEEN = "__lance_seen_"
 # So many rows of the table are joined and written by one task.
@@ -53,7 +157,7 @@ class FrameMerge:
 
     source: DataFrame
     condition: Column
-    clauses: ExplicitClauses | ResolvedClauses
+    clauses: RowClauses[Any]
     on: tuple[str, ...] = ()
     target_name: str = "target"
     source_name: str = "source"
@@ -68,47 +172,36 @@ def merge_frame(
     choices: CommitChoices = DEFAULT_CHOICES,
     retries: Retries = PATIENCE,
     once: OnceOnly | None = None,
-) -> Merged:
+) -> RowsChanged:
     """Merge on the executors and commit, with retries on the newest version after conflicts."""
     _warn_without_key(base, merge)
+    choices = choices.named("MERGE", base.location)
     source = merge.source.persist()
+
+    def attempt(version: Snapshot) -> RowsChanged:
+        return _merge_onto(version, replace(merge, source=source), choices.within(retries), once)
+
     try:
-        return until_it_lands(
-            base,
-            lambda version: _merge_onto(
-                version, replace(merge, source=source), racing(choices, retries), once
-            ),
-            retries,
-            choices.surroundings,
-        )
-    except LanceTableError as error:
-        raise error.at(base.location.uri, base.version) from error.__cause__
+        return retry_on_newest(base, attempt, retries)
     finally:
         source.unpersist()
 
 
 def _merge_onto(
     base: Snapshot, merge: FrameMerge, choices: CommitChoices, once: OnceOnly | None
-) -> Merged:
+) -> RowsChanged:
     if merge.adds_columns is not None:
-        base = widened(base, merge.adds_columns, choices)
-    parts = _OneMerge(base, merge).parts()
+        engine = SparkEngine(merge.source.sparkSession)
+        base = widened(base, merge.adds_columns, choices, engine=engine, casts=True)
+    parts = _Attempt(base, merge).parts()
     # An idempotent merge is recorded even without changes: a later attempt might have some.
     if not parts.changes and once is None:
-        return Merged(snapshot=base, counts=MergeCounts(inserted=0, updated=0, deleted=0))
-    keys = parts.keys
-    gone = mark_deleted(base, parts.gone, choices.surroundings.ids)
-    operation = update_operation(base, gone, parts.fragments, keys)
-    chosen = with_changes(choices, gone.affected, keys)
-    transaction = new_transaction(operation, base.version, chosen)
-    if once is not None:
-        transaction = once.stamped(transaction)
-    counts = MergeCounts(inserted=parts.inserted, updated=parts.updated, deleted=parts.deleted)
-    return Merged(snapshot=publish(base, transaction, chosen), counts=counts)
+        return RowsChanged(snapshot=base)
+    return commit_rows(base, replace(parts.change, once=once), choices)
 
 
-class _OneMerge:
-    """The frames of one attempt."""
+class _Attempt:
+    """The frames of a merge into one version."""
 
     def __init__(self, base: Snapshot, merge: FrameMerge) -> None:
         self._base = base
@@ -131,7 +224,7 @@ class _OneMerge:
         self._are_few = lookup is not None and lookup.most_rows(self._base) <= _FEW_ROWS
         matched = self._matched(lookup).persist() if has_matches else None
         try:
-            return self._written(self._frames(matched))
+            return self._write(self._frames(matched))
         finally:
             if matched is not None:
                 matched.unpersist()
@@ -144,8 +237,8 @@ class _OneMerge:
             near = self._are_few
             frames.append(self._maker.changed(matched, clauses.matched, are_near=near))
         if clauses.not_matched_by_source:
-            lonely = self._not_matched_by_source()
-            frames.append(self._maker.changed(lonely, clauses.not_matched_by_source))
+            others = self._not_matched_by_source()
+            frames.append(self._maker.changed(others, clauses.not_matched_by_source))
         if matched is not None and clauses.not_matched:
             frames.append(self._maker.new(self._not_matched(matched), clauses.not_matched))
         return frames
@@ -198,13 +291,13 @@ class _OneMerge:
         source = self._merge.source.alias(name)
         joined = source.join(self._target(lookup), self._merge.condition, "inner")
         whole = f.struct(f.col(f"{quoted_name(name)}.*"))
-        found = joined.select(whole.alias(name), f.col(ADDRESS), f.col(ROW_ID))
-        return found.coalesce(1).sortWithinPartitions(ADDRESS) if self._are_few else found
+        pairs = joined.select(whole.alias(name), f.col(ADDRESS), f.col(ROW_ID))
+        return pairs.coalesce(1).sortWithinPartitions(ADDRESS) if self._are_few else pairs
 
     def _not_matched_by_source(self) -> DataFrame:
         source = self._merge.source.alias(self._merge.source_name)
-        lonely = self._target().join(source, self._merge.condition, "left_anti")
-        return lonely.select(f.col(ADDRESS), f.col(ROW_ID))
+        others = self._target().join(source, self._merge.condition, "left_anti")
+        return others.select(f.col(ADDRESS), f.col(ROW_ID))
 
     def _lookup(self) -> KeyLookup | None:
         """Return the keys of the source, if they are few and an index finds their rows."""
@@ -215,21 +308,29 @@ class _OneMerge:
 
     def _target(self, lookup: KeyLookup | None = None) -> DataFrame:
         """Return the table columns that the condition refers to, with row addresses."""
-        merge, maker = self._merge, self._maker
-        spark, theirs = merge.source.sparkSession, merge.source.schema.fields
+        merge = self._merge
+        spark = merge.source.sparkSession
+        rows = self._maker.addressed(spark, merge.condition, self._with_target, lookup)
+        return rows.alias(merge.target_name)
 
-        def build(columns: Sequence[str]) -> DataFrame:
-            return self._empty_join(theirs, [maker.rows.schema[name] for name in columns])
+    def _with_target(self, columns: Sequence[str]) -> DataFrame:
+        fields = [self._maker.rows.schema[name] for name in columns]
+        return self._empty_join(self._merge.source.schema.fields, fields)
 
-        found = maker.addressed(spark, merge.condition, build, lookup)
-        return found.alias(merge.target_name)
+    def _compared_columns(self) -> Sequence[str]:
+        """Return the table columns that the condition refers to."""
+        if self._merge.binding is not None:
+            return self._merge.binding.named([self._merge.condition])
+        return needed_columns(self._with_target, list(self._maker.rows.columns))
 
-    def _written(self, frames: list[DataFrame]) -> Parts:
-        key = self._key()
-        parts = self._maker.rows.written(frames, key, "merge into")
-        if key is not None and parts.keys is None:
-            return replace(parts, keys=collected(key.ids, []))
-        return parts
+    def _write(self, frames: list[DataFrame]) -> Parts:
+        return self._maker.rows.write(frames, self._key(), "merge into", self._naming)
+
+    def _naming(self) -> Sequence[str]:
+        """Return the key columns, or else the compared ones, or else the first."""
+        fields = _key_fields(self._base, self._merge)
+        every = self._maker.rows.columns
+        return [field.name for field in fields] or self._compared_columns() or every[:1]
 
     def _key(self) -> KeyColumns | None:
         """Return the columns that identify new rows."""

@@ -1,4 +1,4 @@
-"""Catalog of Lance tables for SQL: tables, namespaces and time travel."""
+"""Catalogs of Lance tables."""
 
 from __future__ import annotations
 
@@ -6,41 +6,47 @@ import functools
 from dataclasses import replace
 from typing import Any
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import AlreadyExistsError, TableNotFoundError, UnsupportedError
+from lancelake.core.values.metadata import Location, Snapshot, quoted_name
+from lancelake.core.values.versions import (
+    AsOf,
+    AtTag,
+    AtVersion,
+    Reference,
+)
+from lancelake.errors import (
+    AlreadyExistsError,
+    RefNotFoundError,
+    TableNotFoundError,
+    UnsupportedError,
+)
+from lancelake.spark.catalog.table_names import remember
 from lancelake.spark.catalog.warehouse import (
     CHANGES,
     LATEST,
     Directory,
     Named,
     Namespace,
+    SessionDirectory,
     is_path,
+    pair,
 )
-from lancelake.spark.jvm.failures import asks_for_existence
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.jvm.proxy import implements
-from lancelake.spark.options.table_options import location_at, split_storage
-from lancelake.spark.planning.changelog import changelog_versions
-from lancelake.spark.planning.facts_table import FactsTable
-from lancelake.spark.planning.feed_table import FeedTable, LanceChangelog
-from lancelake.spark.planning.latest_table import LatestTable
+from lancelake.spark.jvm.proxy import asks_for_existence, implements
+from lancelake.spark.jvm.session_tables import SESSION_CATALOG, SessionRegistry, has_own_catalog
+from lancelake.spark.options import location_at, split_storage
+from lancelake.spark.planning.request_tables import (
+    FactsTable,
+    FeedTable,
+    LanceChangelog,
+    LatestTable,
+    changelog_versions,
+)
 from lancelake.spark.planning.staged_table import TableDefinition
 from lancelake.spark.planning.table_changes import TableChanges
 from lancelake.spark.planning.writable_table import WritableTable
 from lancelake.spark.reading.change_feed import Versions
 from lancelake.spark.reading.version_table import VersionTable
-from lancelake.spark.writing.column_names import CASE_SENSITIVE
-from lancelake.storage.location import Location
-from lancelake.table.open import (
-    AsOf,
-    AtTag,
-    AtVersion,
-    Latest,
-    OnBranch,
-    Reference,
-    open_snapshot,
-)
-from lancelake.table.refs import branch_location
+from lancelake.spark.writing.fitted_rows import CASE_SENSITIVE
 
 _CAPABILITIES = ("SUPPORT_COLUMN_DEFAULT_VALUE", "SUPPORT_TABLE_CONSTRAINT")
 
@@ -59,22 +65,26 @@ class LanceCatalog(TableChanges):
         return self._name
 
     def capabilities(self) -> Any:
-        known = self.gateway.connector("catalog.TableCatalogCapability").values()
-        return self.gateway.set([can for can in known if can.name() in _CAPABILITIES])
+        return self.gateway.enum_set("catalog.TableCatalogCapability", _CAPABILITIES)
 
     def listTables(self, namespace: Any) -> Any:
-        parts = self._known(namespace)
+        parts = self._existing_namespace(namespace)
         make = self.gateway.connector("catalog.Identifier")
         names = self.directory.tables(parts)
-        found = [make.of(self.gateway.strings(parts), name) for name in names]
-        return self.gateway.array(make, found)
+        idents = [make.of(self.gateway.strings(parts), name) for name in names]
+        return self.gateway.array(make, idents)
 
     def loadTable(self, ident: Any, *context: Any) -> Any:
         travel = _time_travel(context)
         try:
-            parts, named, snapshot = self._found(ident, travel)
+            parts, named, snapshot = self._open(ident, travel)
+        except RefNotFoundError as error:
+            if asks_for_existence(self.gateway):
+                raise self.no_such_table(ident) from error
+            raise
         except TableNotFoundError as error:
-            if not is_path(ident.name()) or self._may_be_missing(context):
+            may_be_missing = _is_for_writing(context) or asks_for_existence(self.gateway)
+            if may_be_missing or not is_path(ident.name()):
                 raise self.no_such_table(ident) from error
             # Spark would otherwise continue with files of a format of this name.
             raise
@@ -96,50 +106,59 @@ class LanceCatalog(TableChanges):
             raise UnsupportedError(problem, table=snapshot.location.uri)
         return LatestTable(self.gateway, snapshot, name)
 
-    def _found(
+    def _open(
         self, ident: Any, travel: Reference | None
     ) -> tuple[tuple[Namespace, str], Named, Snapshot]:
         """Open a table by its exact name, or else by its name in another case."""
         exact = (tuple(ident.namespace()), ident.name())
         named = self.directory.resolve(*exact)
         try:
-            return exact, named, _opened(named, travel)
+            return exact, named, named.open(travel).snapshot
+        except RefNotFoundError as error:
+            if "branch" not in error.facts:
+                raise
+            part = f"branch_{error.facts['branch']}"
+            part = part if part.isidentifier() else quoted_name(part)
+            action = f"Read it as {self._name}.{ident.toString()}.{part}."
+            raise RefNotFoundError(
+                error.problem, table=error.table, action=action, branch=error.facts["branch"]
+            ) from error
         except TableNotFoundError:
-            parts = self._written(ident)
+            parts = self._spell(ident)
             if parts == exact:
                 raise
         named = self.directory.resolve(*parts)
-        return parts, named, _opened(named, travel)
+        return parts, named, named.open(travel).snapshot
 
     def loadChangelog(self, ident: Any, context: Any, options: Any) -> Any:  # noqa: ARG002
-        named = self.directory.resolve(*self._written(ident))
+        named = self.directory.resolve(*self._spell(ident))
         try:
-            snapshot = _opened(named, None)
+            snapshot = named.open().snapshot
         except TableNotFoundError as error:
             raise self.no_such_table(ident) from error
         name = f"{self._name}.{ident.toString()}"
         return LanceChangelog(self.gateway, snapshot, changelog_versions(context), name)
 
     def tableExists(self, ident: Any) -> bool:
-        named = self.directory.resolve(*self._written(ident))
-        return self.directory.has_table(named.location)
+        return self.directory.exists(self.directory.resolve(*self._spell(ident)))
 
     def dropTable(self, ident: Any) -> bool:
-        namespace, name = self._written(ident)
-        if self.directory.forget_external(namespace, name):
+        location = self.location_of(ident)
+        if self.directory.forget_external(*self._spell(ident)):
             return True
-        location = self.directory.table(namespace, name)
         if not self.directory.has_table(location):
             return False
         self.directory.drop_table(location)
         return True
 
     def listNamespaces(self, *parent: Any) -> Any:
-        parts = self._known(parent[0]) if parent else ()
-        found = [self.gateway.strings(n) for n in self.directory.namespaces(parts)]
-        result = self.gateway.gateway.new_array(self.gateway.cls("java.lang.String"), len(found), 0)
+        parts = self._existing_namespace(parent[0]) if parent else ()
+        namespaces = [self.gateway.strings(n) for n in self.directory.namespaces(parts)]
+        result = self.gateway.gateway.new_array(
+            self.gateway.cls("java.lang.String"), len(namespaces), 0
+        )
         put = self.gateway.member("java.lang.reflect.Array", "set")
-        for position, names in enumerate(found):
+        for position, names in enumerate(namespaces):
             put(result, position, names)
         return result
 
@@ -147,7 +166,7 @@ class LanceCatalog(TableChanges):
         return self.directory.has_namespace(tuple(namespace))
 
     def loadNamespaceMetadata(self, namespace: Any) -> Any:
-        return self.gateway.map(self.directory.properties(self._known(namespace)))
+        return self.gateway.map(self.directory.properties(self._existing_namespace(namespace)))
 
     def createNamespace(self, namespace: Any, properties: Any) -> None:
         try:
@@ -158,26 +177,34 @@ class LanceCatalog(TableChanges):
     def dropNamespace(self, namespace: Any, cascade: bool) -> bool:
         return self.directory.drop_namespace(tuple(namespace), cascade=cascade)
 
-    def _may_be_missing(self, context: tuple[Any, ...]) -> bool:
-        return _is_for_writing(context) or asks_for_existence(self.gateway)
-
-    def _known(self, namespace: Any) -> Namespace:
+    def _existing_namespace(self, namespace: Any) -> Namespace:
         parts = tuple(namespace)
         if not self.directory.has_namespace(parts):
             raise self.no_such_namespace(namespace)
         return parts
 
     def location_of(self, ident: Any) -> Location:
-        return self.directory.table(*self._written(ident))
+        namespace, name = self._spell(ident)
+        named = self.directory.resolve(namespace, name)
+        if named.part is None:
+            return named.location
+        kind, home = named.part.split()[0], f"CALL {self._name}.system"
+        action = f"Make one with {home}.{kind}, and remove one with {home}.drop_{kind}."
+        raise UnsupportedError(
+            f"{self._name}.{ident.toString()} is the {named.part} of a table, and cannot be "
+            "created, replaced, renamed or dropped like a table",
+            table=named.location.uri,
+            action=None if named.facts else action,
+        )
 
-    def _written(self, ident: Any) -> tuple[Namespace, str]:
+    def _spell(self, ident: Any) -> tuple[Namespace, str]:
         is_exact = self.gateway.conf(CASE_SENSITIVE, "false").lower() == "true"
-        return self.directory.spelled(tuple(ident.namespace()), ident.name(), is_exact=is_exact)
+        return self.directory.spell(tuple(ident.namespace()), ident.name(), is_exact=is_exact)
 
     def definition(self, ident: Any, details: tuple[Any, ...]) -> TableDefinition:
-        found = TableDefinition.of(self.gateway, self.location_of(ident), details)
-        if found.chosen_location is None or is_path(ident.name()):
-            return found
+        definition = TableDefinition.of(self.gateway, self.location_of(ident), details)
+        if definition.chosen_location is None or is_path(ident.name()):
+            return definition
         namespace, name = tuple(ident.namespace()), ident.name()
         own = self.directory.own_location(namespace, name)
         if self.directory.has_table(own):
@@ -185,9 +212,9 @@ class LanceCatalog(TableChanges):
                 f"{self._name}.{ident.toString()} cannot get a LOCATION: it is a managed table"
             )
             raise UnsupportedError(problem, table=own.uri, action="Drop it first.")
-        place = self.directory.allowed_place(found.chosen_location)
+        place = self.directory.allowed_place(definition.chosen_location)
         add = functools.partial(self.directory.add_external, namespace, name, place)
-        return replace(found, location=place, after_commit=add, may_exist=True)
+        return replace(definition, location=place, after_commit=add, may_exist=True)
 
 
 def _settings(gateway: Gateway, name: str) -> dict[str, str]:
@@ -197,49 +224,107 @@ def _settings(gateway: Gateway, name: str) -> dict[str, str]:
     return {key.removeprefix(prefix): value for key, value in every if key.startswith(prefix)}
 
 
-def _opened(named: Named, travel: Reference | None) -> Snapshot:
-    location = named.location
-    if named.tag is not None:
-        return open_snapshot(location, AtTag(named.tag))
-    if named.branch is None:
-        return open_snapshot(location, travel or Latest())
-    match travel:
-        case None:
-            return open_snapshot(location, OnBranch(named.branch))
-        case AtVersion(version):
-            return open_snapshot(location, OnBranch(named.branch, version))
-        case _:
-            place = branch_location(location, named.branch)
-            return open_snapshot(place, travel, main=location)
-
-
 def _time_travel(context: tuple[Any, ...]) -> Reference | None:
     """Parse `VERSION AS OF` or `TIMESTAMP AS OF`, which Spark versions pass in different ways."""
     if not context:
         return None
-    asked = context[0]
-    if isinstance(asked, str):
-        return _version(asked)
-    if isinstance(asked, int):
-        return AsOf(asked * 1000)
-    if not hasattr(asked, "timeTravel") or "TableContext" not in asked.getClass().getName():
+    request = context[0]
+    if isinstance(request, str):
+        return _version(request)
+    if isinstance(request, int):
+        return AsOf(request)
+    if not hasattr(request, "timeTravel") or "TableContext" not in request.getClass().getName():
         return None
-    travel = asked.timeTravel()
+    travel = request.timeTravel()
     if not travel.isPresent():
         return None
     if "AsOfVersion" in travel.get().getClass().getName():
         return _version(travel.get().version())
-    return AsOf(travel.get().micros() * 1000)
+    return AsOf(travel.get().micros())
 
 
 def _is_for_writing(context: tuple[Any, ...]) -> bool:
     """Whether a table is loaded for writing, in which case it may not exist yet."""
     if not context or isinstance(context[0], str | int):
         return False
-    asked = context[0]
-    privileges = asked.writePrivileges() if hasattr(asked, "writePrivileges") else asked
+    request = context[0]
+    privileges = request.writePrivileges() if hasattr(request, "writePrivileges") else request
     return not privileges.isEmpty()
 
 
 def _version(text: str) -> Reference:
     return AtVersion(int(text)) if text.isdigit() else AtTag(text)
+
+
+def remember_session_tables(gateway: Gateway, root: str) -> None:
+    """Let names of the session catalog be resolved in this application.
+
+    The session must be one that stays: every session that is derived from it has the same tables.
+    """
+    if has_own_catalog(gateway):
+        remember(gateway.spark, SESSION_CATALOG, SessionLanceTables(gateway, root).directory)
+
+
+@implements("catalog.StagingTableCatalog")
+class SessionLanceTables(LanceCatalog):
+    """Handles the Lance tables of the session catalog; Spark handles all others."""
+
+    directory: SessionDirectory
+
+    def __init__(self, gateway: Gateway, root: str) -> None:
+        super().__init__(gateway, SESSION_CATALOG, root)
+        self.registry = SessionRegistry(gateway)
+        self.directory = SessionDirectory(root=self.directory.root, registry=self.registry)
+
+    def createTable(self, ident: Any, *details: Any) -> Any:
+        self.ensure_free(ident)
+        return super().createTable(ident, *details)
+
+    def stageCreate(self, ident: Any, *details: Any) -> Any:
+        self.ensure_free(ident)
+        return super().stageCreate(ident, *details)
+
+    def dropTable(self, ident: Any) -> bool:
+        namespace, name = tuple(ident.namespace()), ident.name()
+        if not self.directory.owns(namespace, name):
+            return False
+        if not self.directory.forget_external(namespace, name):
+            self.directory.drop_table(self.directory.table(namespace, name))
+            self.registry.remove(*pair(namespace, name))
+        return True
+
+    def renameTable(self, old: Any, new: Any) -> None:
+        self.ensure_free(new)
+        before, after = (pair(tuple(each.namespace()), each.name()) for each in (old, new))
+        self.registry.rename(before, after)
+
+    def definition(self, ident: Any, details: tuple[Any, ...]) -> TableDefinition:
+        namespace, name = tuple(ident.namespace()), ident.name()
+        if self.directory.owns(namespace, name):
+            return self._define_existing(ident, details)
+        if self.registry.is_taken(*pair(namespace, name)):
+            problem = f"{self.name()}.{ident.toString()} is not a Lance table"
+            raise UnsupportedError(problem, action="Drop it first.")
+        definition = TableDefinition.of(
+            self.gateway, self.directory.own_location(namespace, name), details
+        )
+        is_external = definition.chosen_location is not None
+        place = self.directory.allowed_place(definition.chosen_location or definition.location.uri)
+        add = functools.partial(
+            self.registry.add, *pair(namespace, name), place.uri, is_external=is_external
+        )
+        return replace(definition, location=place, after_commit=add, may_exist=is_external)
+
+    def ensure_free(self, ident: Any) -> None:
+        """Raise an exception if a table of any format, or a view, has this name."""
+        if self.registry.is_taken(*pair(tuple(ident.namespace()), ident.name())):
+            raise self.table_exists(ident)
+
+    def _define_existing(self, ident: Any, details: tuple[Any, ...]) -> TableDefinition:
+        """Return the definition that replaces a table, which stays at its location."""
+        definition = TableDefinition.of(self.gateway, self.location_of(ident), details)
+        location = definition.chosen_location
+        if location is not None and self.directory.allowed_place(location) != definition.location:
+            problem = f"{self.name()}.{ident.toString()} cannot be replaced at another location"
+            raise UnsupportedError(problem, table=definition.location.uri, action="Drop it first.")
+        return definition

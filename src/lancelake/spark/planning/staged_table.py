@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import types as t
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.core.values.metadata import Fragment, FrozenMap, Location, Snapshot
+from lancelake.core.values.reports import CLUSTER_BY, cluster_text
+from lancelake.core.values.writes import WritePlan
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
-from lancelake.format.fragment import Fragment
-from lancelake.format.frozen import FrozenMap
-from lancelake.spark.catalog.key_constraint import PrimaryKey, not_null, with_primary_key
-from lancelake.spark.catalog.vectors import with_vectors
+from lancelake.spark.catalog.alter_table import PrimaryKey, not_null, with_primary_key, with_vectors
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import TableProxy, implements
-from lancelake.spark.jvm.python_read import java_schema, python_schema
-from lancelake.spark.options.table_options import (
+from lancelake.spark.jvm.python_tasks import java_schema, python_schema
+from lancelake.spark.options import (
     WRITE_OPTIONS,
     TableOptions,
-    ensure_known,
-    given_to,
+    config_of,
+    creation_options,
 )
-from lancelake.spark.options.table_properties import config_of, creation_options
-from lancelake.spark.planning.constraints import clustering_of, primary_key_of
-from lancelake.spark.planning.write import LanceWriteBuilder
-from lancelake.spark.types import spark_schema
-from lancelake.spark.writing.write_plan import SaveMode, existing, plan_write
-from lancelake.storage.location import Location
-from lancelake.table.compact.clustering import CLUSTER_BY, cluster_text
-from lancelake.table.planned_write import WritePlan, commit_write
+from lancelake.spark.planning.writable_table import LanceWriteBuilder, clustering_of, primary_key_of
+from lancelake.spark.spark_types import spark_schema
+from lancelake.spark.writing.write_plan import SaveMode, commit_plan, plan_write
 
 _PROVIDER = "lance"
 
@@ -43,7 +37,7 @@ class TableDefinition:
     schema: t.StructType
     key: PrimaryKey | None
     properties: dict[str, str]
-    options: dict[str, str]
+    options: Mapping[str, str]
     chosen_location: str | None
     after_commit: Callable[[], None] | None = None
     """Runs when the table exists: registers its name where that is not its location."""
@@ -73,13 +67,12 @@ class TableDefinition:
             schema=schema if key is None else not_null(schema, key),
             key=key,
             properties=config,
-            options=given_to(location, creation_options(every)),
+            options=TableOptions.of(location, creation_options(every), WRITE_OPTIONS).rest,
             chosen_location=every.get("location"),
         )
 
-    def planned(self, options: TableOptions, mode: SaveMode) -> WritePlan:
+    def plan(self, options: TableOptions, mode: SaveMode) -> WritePlan:
         """Return the write that creates the table; its options override the table's."""
-        ensure_known(self.options, WRITE_OPTIONS)
         if not self.schema.fields:
             problem = "a table needs at least one column"
             raise InvalidRequestError(problem, table=self.location.uri)
@@ -89,43 +82,47 @@ class TableDefinition:
             raise InvalidRequestError(problem, table=self.location.uri, option="replaceWhere")
         if mode is SaveMode.OVERWRITE:
             options = replace(options, rest={**options.rest, "overwriteschema": "true"})
-        found = plan_write(options, self.schema, mode)
-        if found is None:
+        plan = plan_write(options, self.schema, mode, is_definition=True)
+        if plan is None:
             raise UnsupportedError(f"mode {mode.value} does not create a table")
         if self.key is not None:
-            keyed = with_primary_key(found.task.schema, self.key)
-            found = replace(found, task=replace(found.task, schema=keyed))
-        return replace(found, config=FrozenMap(self.properties))
+            keyed = with_primary_key(plan.task.schema, self.key)
+            plan = replace(plan, task=replace(plan.task, schema=keyed))
+        return plan.adapt(config=FrozenMap(self.properties))
 
-    def created(self, mode: SaveMode) -> Snapshot:
+    def create(self, mode: SaveMode) -> Snapshot:
         """Create the table without rows; an external table may exist already."""
         options = TableOptions(location=self.location, rest={})
-        found = existing(options) if mode is SaveMode.ERROR and self.may_exist else None
-        if found is None:
-            return self.committed(self.planned(options, mode), ())
-        self._ensure_same(found)
-        self._committed()
-        return found
+        table = options.open_existing() if mode is SaveMode.ERROR and self.may_exist else None
+        if table is None:
+            return self._write(self.plan(options, mode), (), "TABLE")
+        self._ensure_same(table.snapshot)
+        self._follow_commit()
+        return table.snapshot
 
-    def committed(self, plan: WritePlan, fragments: tuple[Fragment, ...]) -> Snapshot:
+    def commit(self, plan: WritePlan, fragments: tuple[Fragment, ...]) -> Snapshot:
         """Commit the table with its rows."""
-        made = commit_write(plan, fragments)
-        self._committed()
-        return made
+        return self._write(plan, fragments, "TABLE AS SELECT")
 
-    def _committed(self) -> None:
+    def _write(self, plan: WritePlan, fragments: tuple[Fragment, ...], what: str) -> Snapshot:
+        verb = "CREATE" if plan.base is None else "REPLACE"
+        snapshot = commit_plan(plan.named(f"{verb} {what}"), fragments)
+        self._follow_commit()
+        return snapshot
+
+    def _follow_commit(self) -> None:
         if self.after_commit is not None:
             self.after_commit()
 
-    def _ensure_same(self, found: Snapshot) -> None:
+    def _ensure_same(self, table: Snapshot) -> None:
         """Refuse columns that differ from those of an existing external table."""
-        own = [(f.name, f.dataType) for f in spark_schema(found.manifest.schema).fields]
-        asked = [(f.name, f.dataType) for f in self.schema.fields]
-        if asked and asked != own:
+        own = [(f.name, f.dataType) for f in spark_schema(table.manifest.schema).fields]
+        wanted = [(f.name, f.dataType) for f in self.schema.fields]
+        if wanted and wanted != own:
             raise SchemaMismatchError(
                 "the columns differ from those of the table at this location",
-                table=found.location.uri,
-                version=found.version,
+                table=table.location.uri,
+                version=table.version,
                 action="Omit the columns.",
             )
 
@@ -160,8 +157,7 @@ class StagedTable(TableProxy):
         return self.gateway.map(self._definition.properties)
 
     def capabilities(self) -> Any:
-        can = self.gateway.connector("catalog.TableCapability")
-        return self.gateway.set([can.BATCH_WRITE, can.TRUNCATE])
+        return self.gateway.enum_set("catalog.TableCapability", ["BATCH_WRITE", "TRUNCATE"])
 
     def newWriteBuilder(self, info: Any) -> Any:
         target = TableOptions(location=self._definition.location, rest={})
@@ -171,15 +167,12 @@ class StagedTable(TableProxy):
 
     def commitStagedChanges(self) -> None:
         if self._written is None:
-            self._definition.created(self._mode)
+            self._definition.create(self._mode)
             return
-        self._definition.committed(*self._written)
+        self._definition.commit(*self._written)
 
     def abortStagedChanges(self) -> None:
         """Do nothing: nothing was committed, and cleanup removes orphan files."""
-
-    def reportDriverMetrics(self) -> Any:
-        return self.gateway.array(self.gateway.connector("metric.CustomTaskMetric"), [])
 
     def _begin(
         self,
@@ -189,7 +182,7 @@ class StagedTable(TableProxy):
         **_: Any,
     ) -> WritePlan:
         """Plan the table as defined; Spark passes rows of exactly that schema."""
-        return self._definition.planned(options, mode)
+        return self._definition.plan(options, mode)
 
     def _keep(self, plan: WritePlan, fragments: tuple[Fragment, ...]) -> None:
         self._written = (plan, fragments)

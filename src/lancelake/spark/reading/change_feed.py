@@ -1,4 +1,4 @@
-"""Read the change data feed on Spark: range of versions, columns and tasks."""
+"""Change feed in Spark."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import types as t
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import list_versions
-from lancelake.errors import InvalidRequestError
-from lancelake.expr.condition import Condition
-from lancelake.expr.predicate import joined
-from lancelake.spark.options.table_options import TableOptions, parse_time
-from lancelake.spark.reading.spark_values import SparkConformer
-from lancelake.spark.types import arrow_schema, spark_schema
-from lancelake.table.change_feed.execute import execute
-from lancelake.table.change_feed.planner import plan_changes
-from lancelake.table.change_feed.request import (
+from lancelake.core.table import Table
+from lancelake.core.table_place import TablePlace
+from lancelake.core.values.conditions import Comparison, Condition, Operator, joined
+from lancelake.core.values.metadata import Snapshot
+from lancelake.core.values.tasks import ChangeTask, SplitLimits, execute_changes, pack
+from lancelake.core.values.versions import (
     CHANGE_TYPE,
     COMMIT_TIMESTAMP,
     COMMIT_VERSION,
     FEED_NAMES,
     ROW_ID,
+    AsOf,
+    AtVersion,
     ChangeRequest,
+    Point,
 )
-from lancelake.table.change_feed.tasks import ChangeTask, RowsTask
-from lancelake.table.change_feed.versions import Point, version_range
-from lancelake.table.open import AsOf, AtVersion, open_snapshot
+from lancelake.errors import InvalidRequestError
+from lancelake.spark.jvm.spark_conditions import TypeOf
+from lancelake.spark.options import TableOptions, parse_time
+from lancelake.spark.reading.columns import SparkConformer
+from lancelake.spark.reading.read_plan import RowsRequest, column_types
+from lancelake.spark.spark_types import arrow_schema, nullable_schema, spark_schema
 
 FEED = "readChangeFeed"
 FEED_OPTIONS = (
@@ -45,8 +46,6 @@ FEED_FIELDS = (
     t.StructField(COMMIT_VERSION, t.LongType()),
     t.StructField(COMMIT_TIMESTAMP, t.TimestampType()),
 )
-_MICROSECOND = 1000
-_LEAST_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +61,13 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeedRequest:
+class FeedRequest(RowsRequest):
     """One read of changes: the newest version, the range, and pushed operations.
 
     Changes committed before `first` or after `last` are excluded.
     """
 
-    snapshot: Snapshot
     versions: Versions
-    schema: t.StructType
-    filters: tuple[Condition, ...] = ()
     first: int | None = None
     last: int | None = None
     cores: int = 1
@@ -84,8 +80,61 @@ class FeedRequest:
 
     def over(self, options: TableOptions) -> FeedRequest:
         """Return the request for the versions set by options; unchanged without such options."""
-        found = versions_of(options)
-        return self if found == Versions() else replace(self, versions=found)
+        versions = versions_of(options)
+        return self if versions == Versions() else replace(self, versions=versions)
+
+    def partitions(self) -> list[FeedPartition]:
+        """Return the input of each Spark partition, in commit order."""
+        versions, table = self.versions, Table(self.snapshot)
+        last = last_version(self.snapshot, versions)
+        own = set(last.manifest.schema.names)
+        columns = tuple(n for n in self.schema.fieldNames() if n in own and n not in FEED_NAMES)
+        wanted = ChangeRequest(columns=columns, filter=joined(self.filters), is_net=versions.is_net)
+        begin = first_version(self.snapshot, versions.begin)
+        if self.first is not None and not versions.is_net:
+            number = table.history.range(begin, versions.end).begin
+            begin = AtVersion(min(last.version, max(number, self.first - 1)))
+        tasks = table.history.changes(begin, versions.end, wanted).tasks
+        in_range = [t for t in tasks if self.last is None or t.commit.version <= self.last]
+        schema = arrow_schema(self.schema)
+        groups = pack(in_range, lambda task: task.fragment, SplitLimits(cores=self.cores))
+        return [FeedPartition(tasks=group, schema=schema) for group in groups]
+
+    def types(self) -> TypeOf:
+        """Return a type lookup for the columns of the feed."""
+        last = last_version(self.snapshot, self.versions)
+        own, shown = column_types(last.manifest.schema), set(self.schema.fieldNames())
+
+        def type_of(path: tuple[str, ...]) -> pa.DataType | None:
+            if path[0] not in shown:
+                return None
+            of_feed = _FEED_TYPES.get(path[0]) if len(path) == 1 else None
+            return own(path) if of_feed is None else of_feed
+
+        return type_of
+
+    def texts(self) -> Sequence[str]:
+        """Return what is read, and its range."""
+        net = ("net",) if self.versions.is_net else ()
+        return "changes", f"after {self.versions.begin} up to {self.versions.end}", *net
+
+    def add_filter(self, condition: Condition) -> FeedRequest:
+        """Add a condition; one on the commit version excludes versions."""
+        request = replace(self, filters=(*self.filters, condition))
+        if not isinstance(condition, Comparison) or condition.column.path != (COMMIT_VERSION,):
+            return request
+        value, first, last = condition.value.as_py(), self.first, self.last
+        operator = condition.operator
+        if operator in (Operator.GREATER, Operator.GREATER_EQUAL, Operator.EQUAL):
+            low = value + 1 if operator is Operator.GREATER else value
+            first = low if first is None else max(first, low)
+        if operator in (Operator.LESS, Operator.LESS_EQUAL, Operator.EQUAL):
+            high = value - 1 if operator is Operator.LESS else value
+            last = high if last is None else min(last, high)
+        return replace(request, first=first, last=last)
+
+
+_FEED_TYPES = {CHANGE_TYPE: pa.string(), COMMIT_VERSION: pa.int64()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,37 +146,28 @@ class FeedPartition:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the changes; columns missing in the last version of the range are null."""
-        conform = SparkConformer(self.schema)
+        conform = SparkConformer(self.schema, fills=True)
         for task in self.tasks:
-            for batch in execute(task):
-                yield conform(self._completed(batch))
-
-    def _completed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        for column in self.schema:
-            if column.name not in batch.schema.names:
-                nulls = pa.nulls(batch.num_rows, column.type)
-                batch = batch.append_column(column.with_nullable(True), nulls)
-        return batch
+            yield from map(conform, execute_changes(task))
 
 
 def feed_schema(snapshot: Snapshot) -> t.StructType:
     """Return the columns of a feed that ends with a version."""
-    own = spark_schema(snapshot.manifest.schema).fields
     # Rows of older versions lack columns that were added later.
-    shown = [t.StructField(f.name, f.dataType, True, f.metadata) for f in own]
-    return t.StructType([*shown, *FEED_FIELDS])
+    own = nullable_schema(spark_schema(snapshot.manifest.schema))
+    return t.StructType([*own.fields, *FEED_FIELDS])
 
 
 def versions_of(options: TableOptions) -> Versions:
     """Parse a range from options: its first and last version, or times."""
     return Versions(
-        begin=_bound(options, "starting"),
-        end=_bound(options, "ending"),
+        begin=_parse_bound(options, "starting"),
+        end=_parse_bound(options, "ending"),
         is_net=options.flag("netChanges", default=False),
     )
 
 
-def _bound(options: TableOptions, which: str) -> Point | None:
+def _parse_bound(options: TableOptions, which: str) -> Point | None:
     version, time = options.whole(f"{which}Version"), options.get(f"{which}Timestamp")
     if version is not None and time is not None:
         raise InvalidRequestError(f"{which}Version and {which}Timestamp cannot be combined")
@@ -137,14 +177,14 @@ def _bound(options: TableOptions, which: str) -> Point | None:
         return None
     at = parse_time(time)
     # Versions committed exactly at that time are included.
-    return at if which == "ending" else AsOf(at.time_ns - _MICROSECOND)
+    return at if which == "ending" else AsOf(at.time_us - 1)
 
 
 def first_version(snapshot: Snapshot, begin: Point | None) -> Point:
     """Return the first version of a range, by default the oldest existing one."""
     if begin is not None:
         return begin
-    oldest = min(name.version for name in list_versions(snapshot.location))
+    oldest = min(name.version for name in TablePlace(snapshot.location).versions())
     return AtVersion(0 if oldest == 1 else oldest)
 
 
@@ -153,43 +193,7 @@ def last_version(snapshot: Snapshot, versions: Versions) -> Snapshot:
     if versions.end is None:
         return snapshot
     first = first_version(snapshot, versions.begin)
-    number = version_range(snapshot, first, versions.end).end
+    number = Table(snapshot).history.range(first, versions.end).end
     if number in (0, snapshot.version):
         return snapshot
-    return open_snapshot(snapshot.location, AtVersion(number), main=snapshot.main_location)
-
-
-def feed_partitions(request: FeedRequest) -> list[FeedPartition]:
-    """Return the input of each Spark partition, in commit order."""
-    versions = request.versions
-    last = last_version(request.snapshot, versions)
-    own = set(last.manifest.schema.names)
-    columns = tuple(n for n in request.schema.fieldNames() if n in own and n not in FEED_NAMES)
-    asked = ChangeRequest(columns=columns, filter=joined(request.filters), is_net=versions.is_net)
-    begin = first_version(request.snapshot, versions.begin)
-    if request.first is not None and not versions.is_net:
-        number = version_range(request.snapshot, begin, versions.end).begin
-        begin = AtVersion(min(last.version, max(number, request.first - 1)))
-    tasks = plan_changes(request.snapshot, begin, versions.end, asked).tasks
-    kept = [t for t in tasks if request.last is None or t.commit.version <= request.last]
-    schema = arrow_schema(request.schema)
-    return [FeedPartition(tasks=part, schema=schema) for part in _packed(kept, request.cores)]
-
-
-def _packed(tasks: Sequence[ChangeTask], cores: int) -> Iterator[tuple[ChangeTask, ...]]:
-    """Group small tasks, so that there are a few partitions for each core."""
-    quota = max(_LEAST_ROWS, sum(map(_rows, tasks)) // (4 * cores))
-    held: list[ChangeTask] = []
-    for task in tasks:
-        if held and sum(map(_rows, held)) + _rows(task) > quota:
-            yield tuple(held)
-            held = []
-        held.append(task)
-    if held:
-        yield tuple(held)
-
-
-def _rows(task: ChangeTask) -> int:
-    side = task.side if isinstance(task, RowsTask) else task.after
-    # Opening files has a cost too.
-    return _LEAST_ROWS // 8 + (side.fragment.physical_rows or 0)
+    return Table(snapshot).at(AtVersion(number)).snapshot

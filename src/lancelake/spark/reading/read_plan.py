@@ -1,32 +1,158 @@
-"""Plan the partitions of a Spark scan. Opens no data file."""
+"""Plan of a read in partitions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Protocol, Self
 
+import pyarrow as pa
 from pyspark.sql import types as t
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.data.projection import columns_of, prune
-from lancelake.expr.condition import Condition, paths_of
-from lancelake.expr.predicate import joined
-from lancelake.format.column_path import join_path
-from lancelake.format.ids import FieldId, FragmentId
-from lancelake.format.schema import Field, Schema
-from lancelake.scan.count import count_rows
-from lancelake.scan.plan import ScanPlan
-from lancelake.scan.planner import plan as plan_scan
-from lancelake.scan.reduce.aggregate import PartialAggregation
-from lancelake.scan.reduce.top_rows import TopRows
-from lancelake.scan.request import ScanRequest
-from lancelake.scan.row_width import column_widths
-from lancelake.scan.split import SplitLimits, batch_rows, plan_size, split
-from lancelake.spark.reading import metadata_columns
-from lancelake.spark.reading.partition import ReadPartition
-from lancelake.spark.types import arrow_schema
-from lancelake.table.merge.key_index import KeyLookup
+from lancelake.core.table import Table
+from lancelake.core.values.conditions import Condition, condition_sql, joined, paths_of
+from lancelake.core.values.metadata import (
+    Field,
+    FieldId,
+    FragmentId,
+    Schema,
+    Snapshot,
+    described,
+    join_path,
+    public_field,
+)
+from lancelake.core.values.reads import KeyLookup, PartialAggregation, ScanRequest, TopRows
+from lancelake.core.values.tasks import (
+    META_TYPE,
+    ScanColumns,
+    ScanPlan,
+    ScanTask,
+    SplitLimits,
+    batch_rows,
+    column_widths,
+    columns_of,
+    count_scanned,
+    execute_scan,
+    plan_size,
+    port,
+    prune,
+    split,
+)
+from lancelake.spark.jvm.spark_conditions import TypeOf
+from lancelake.spark.options import USE_INDEX, TableOptions
+from lancelake.spark.reading import columns
+from lancelake.spark.reading.columns import SparkConformer, with_fragment_id
+from lancelake.spark.spark_types import arrow_schema
+
+
+class TravelingPartition(Protocol):
+    """A value that is planned on the driver and read on an executor."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches in the Arrow types that Spark expects."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPartition:
+    """Tasks of a scan, and the operations on their rows before Spark receives them."""
+
+    tasks: tuple[ScanTask, ...]
+    schema: pa.Schema
+    limit: int | None = None
+    top: TopRows | None = None
+    aggregation: PartialAggregation | None = None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches in the Arrow types that Spark expects."""
+        rows: Iterator[pa.RecordBatch] = self._rows()
+        if self.aggregation is not None and self.aggregation.counts_only:
+            rows = iter([self.aggregation.counted(sum(count_scanned(task) for task in self.tasks))])
+        elif self.aggregation is not None:
+            rows = self.aggregation.run(rows)
+        elif self.top is not None:
+            rows = self.top.run(rows)
+        conform = SparkConformer(self.schema)
+        yield from (conform(batch) for batch in _first(rows, self.limit))
+
+    def _rows(self) -> Iterator[pa.RecordBatch]:
+        if not self.tasks:
+            return
+        columns = ScanColumns.of(self.tasks[0].spec)
+        for task in self.tasks:
+            for batch in execute_scan(task, columns):
+                yield with_fragment_id(batch, self.schema, task.fragment.id)
+
+
+def _first(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    left = limit
+    for batch in batches:
+        if left is None:
+            yield batch
+            continue
+        yield batch.slice(0, left)
+        left -= min(left, batch.num_rows)
+        if not left:
+            return
+
+
+def encode(partition: TravelingPartition) -> bytes:
+    """Encode a partition as bytes."""
+    return port.dumps(partition)
+
+
+def read_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Read the partition whose bytes are the only value of the only batch."""
+    for batch in batches:
+        yield from read_bytes(batch.column(0)[0].as_py())
+
+
+def read_bytes(data: bytes) -> Iterator[pa.RecordBatch]:
+    """Read the partition that `encode` encoded on the driver."""
+    partition: TravelingPartition = port.loads(data)
+    yield from partition.batches()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsRequest(ABC):
+    """A read that is not one scan of a version: the columns, and conditions of all rows."""
+
+    snapshot: Snapshot
+    schema: t.StructType
+    filters: tuple[Condition, ...] = ()
+
+    @abstractmethod
+    def types(self) -> TypeOf:
+        """Return a type lookup, by path, for the columns that conditions may use."""
+
+    @abstractmethod
+    def partitions(self) -> Sequence[TravelingPartition]:
+        """Return the input of each Spark partition."""
+
+    @abstractmethod
+    def texts(self) -> Sequence[str]:
+        """Return what is read, and details of it."""
+
+    def add_filter(self, condition: Condition) -> Self:
+        """Add a condition."""
+        return replace(self, filters=(*self.filters, condition))
+
+    def add_limit(self, limit: int) -> Self | None:  # noqa: ARG002
+        """Limit the rows; None if Spark has to."""
+        return None
+
+    def describe(self) -> str:
+        """Describe the read, without any option that might be secret."""
+        at, (what, *details) = self.snapshot, self.texts()
+        where = f"{at.location.uri} (version {at.version}, branch {at.branch or 'main'})"
+        parts = [f"lance {what} of {where}", *details]
+        parts.append(f"columns [{', '.join(self.schema.fieldNames())}]")
+        if self.filters:
+            parts.append(f"filters [{', '.join(map(condition_sql, self.filters))}]")
+        return ", ".join(parts)
+
 
 Path = tuple[str, ...]
 _AGGREGATE_BYTES = 1 << 20
@@ -58,6 +184,25 @@ class ReadRequest:
 
     limits: SplitLimits = field(default_factory=SplitLimits)
 
+    @staticmethod
+    def of(
+        snapshot: Snapshot, schema: t.StructType, options: TableOptions, limits: SplitLimits
+    ) -> ReadRequest:
+        """Request columns, with the options of a read."""
+        return ReadRequest(
+            snapshot=snapshot,
+            schema=schema,
+            batch_rows=options.positive("batchRows"),
+            use_scalar_index=options.flag(USE_INDEX, default=True),
+            limits=limit_partitions(options, limits),
+        )
+
+
+def limit_partitions(options: TableOptions, limits: SplitLimits) -> SplitLimits:
+    """Return limits with the size that is set by options."""
+    most = options.positive("maxPartitionBytes")
+    return limits if most is None else replace(limits, max_bytes=most)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadEstimate:
@@ -75,7 +220,7 @@ def column_name(path: Path) -> str:
 def scan_plan(request: ReadRequest) -> ScanPlan:
     """Plan the scan below a read."""
     metadata = request.snapshot.manifest.schema.metadata
-    pruned = Schema(fields=tuple(_pruned(request)), metadata=metadata)
+    pruned = Schema(fields=tuple(_prune_fields(request)), metadata=metadata)
     by_count = request.aggregation is None and request.top is None
     scan = ScanRequest(
         columns=_columns(request),
@@ -85,7 +230,7 @@ def scan_plan(request: ReadRequest) -> ScanPlan:
         fragment_ids=request.fragment_ids,
         use_scalar_index=request.use_scalar_index,
     )
-    plan = plan_scan(request.snapshot.with_schema(pruned), scan)
+    plan = Table(request.snapshot.with_schema(pruned)).plan(scan)
     if request.lookup is not None:
         plan = replace(plan, tasks=tuple(request.lookup.narrowed(plan.tasks)))
     # The size of a file is that of all its columns.
@@ -135,13 +280,15 @@ class PlannedRead:
         if size.rows or not self.scan.tasks:  # else the fragments have no row counts
             rows = min(rows, size.rows)
         most = request.limit if request.top is None else request.top.count
-        kept = rows if most is None else min(rows, most)
-        return ReadEstimate(rows=kept, bytes=max(1, int(size.bytes * kept / max(1, size.rows))))
+        returned = rows if most is None else min(rows, most)
+        return ReadEstimate(
+            rows=returned, bytes=max(1, int(size.bytes * returned / max(1, size.rows)))
+        )
 
 
 def row_count(source: Snapshot) -> int:
     """Count the rows of a version from its metadata."""
-    return count_rows(source)
+    return Table(source).count_rows()
 
 
 def _columns(request: ReadRequest) -> tuple[str, ...]:
@@ -149,10 +296,10 @@ def _columns(request: ReadRequest) -> tuple[str, ...]:
         return tuple(column_name(path) for path in request.aggregation.paths)
     own = set(request.snapshot.manifest.schema.names)
     names = request.schema.fieldNames()
-    return tuple(n for n in names if n in own or n != metadata_columns.FRAGMENT_ID)
+    return tuple(n for n in names if n in own or n != columns.FRAGMENT_ID)
 
 
-def _pruned(request: ReadRequest) -> Iterator[Field]:
+def _prune_fields(request: ReadRequest) -> Iterator[Field]:
     """Yield the table's fields, pruned to those that are read."""
     schema = request.snapshot.manifest.schema
     keep: set[FieldId] = set()
@@ -196,3 +343,19 @@ def _ids(node: Field | None, wanted: t.DataType) -> set[FieldId]:
     if is_list and isinstance(wanted, t.ArrayType) and node.logical_type != "map":
         return _ids(node.children[0], wanted.elementType)
     return columns_of(node)
+
+
+def column_types(schema: Schema) -> TypeOf:
+    """Return a type lookup for a table's columns by path, including metadata columns."""
+
+    def type_of(path: Path) -> pa.DataType | None:
+        if len(path) == 1 and path[0] in columns.SCANNED:
+            return META_TYPE
+        for end in range(1, len(path)):
+            node = node_at(schema, path[:end])
+            if node is None or node.logical_type != "struct":
+                return None
+        node = node_at(schema, path)
+        return None if node is None else public_field(described(node)).type
+
+    return type_of

@@ -1,33 +1,59 @@
-"""A scan in Spark's planner: pushed operations, statistics and partitions."""
+"""Scan as Spark builds it: pushdown and partitions."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.expr.condition import Condition, IsNull, Not
-from lancelake.expr.condition_sql import condition_sql
-from lancelake.spark.jvm.expressions import JavaExpressions
+import pyarrow as pa
+from pyspark.sql import types as t
+
+from lancelake.core.values.conditions import (
+    Column,
+    Condition,
+    IsNull,
+    Not,
+    all_of,
+    condition_sql,
+    fragment_test,
+)
+from lancelake.core.values.metadata import Snapshot
+from lancelake.core.values.reads import (
+    Function,
+    Kind,
+    Ordering,
+    PartialAggregation,
+    TopRows,
+    can_sort,
+    can_sum,
+    sum_type,
+)
+from lancelake.spark.jvm.catalyst import select_predicates
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.jvm.plan_calls import chosen
-from lancelake.spark.jvm.proxy import Proxy, ScanProxy, implements
-from lancelake.spark.jvm.python_read import (
+from lancelake.spark.jvm.proxy import Proxy, ScanBuilderProxy, ScanProxy, implements
+from lancelake.spark.jvm.python_tasks import (
     driver_metrics,
     driver_values,
     input_partitions,
     java_schema,
     python_metrics,
+    python_schema,
     reader_factory,
 )
-from lancelake.spark.reading import metadata_columns
-from lancelake.spark.reading.partition import encode, read
+from lancelake.spark.jvm.spark_conditions import JavaExpressions
+from lancelake.spark.reading import columns as metadata_columns
 from lancelake.spark.reading.read_plan import (
+    Aggregation,
     PlannedRead,
     ReadEstimate,
     ReadRequest,
+    column_name,
+    column_types,
+    encode,
+    read_partition,
     row_count,
 )
+from lancelake.spark.spark_types import spark_type
 
 LEAST_PRUNED_BYTES = 16 << 20
 """Smaller scans without an index are read sooner than the values that would prune them."""
@@ -83,7 +109,7 @@ class _Batch(Proxy):
         return input_partitions(self.gateway, [encode(part) for part in parts])
 
     def createReaderFactory(self) -> Any:
-        return reader_factory(self.gateway, read, self._read.request.schema)
+        return reader_factory(self.gateway, read_partition, self._read.request.schema)
 
 
 @implements(
@@ -155,10 +181,16 @@ class LanceScan(ScanProxy):
         return self.gateway.array(self.gateway.connector("expressions.NamedReference"), refs)
 
     def filter(self, predicates: Any) -> None:
-        found = self._expressions.conditions(predicates, most=self._most_values() + 1)
-        taken = [position for position, known in enumerate(found) if known is not None]
-        self._runtime = chosen(self.gateway, predicates, taken) if taken else None
-        self._runtime_filters = tuple(known for known in found if known is not None)
+        conditions = self._expressions.conditions(predicates, most=self._most_values() + 1)
+        positions = [
+            position for position, condition in enumerate(conditions) if condition is not None
+        ]
+        self._runtime = (
+            select_predicates(self.gateway, predicates, positions) if positions else None
+        )
+        self._runtime_filters = tuple(
+            condition for condition in conditions if condition is not None
+        )
         filters = self._request.filters + self._runtime_filters
         if filters != self._read.request.filters:
             self._text = None
@@ -206,7 +238,7 @@ def describe(request: ReadRequest, filters: list[str]) -> str:
     snapshot = request.snapshot
     branch = f", branch {snapshot.branch}" if snapshot.branch else ""
     parts = [f"lance {snapshot.location.uri} (version {snapshot.version}{branch})"]
-    parts.append(f"columns [{', '.join(_shown(request))}]")
+    parts.append(f"columns [{', '.join(_column_texts(request))}]")
     if filters or request.filters:
         parts.append(f"filters [{', '.join(filters or map(condition_sql, request.filters))}]")
     if request.lookup is not None:
@@ -235,11 +267,228 @@ def _is_selective(condition: Condition) -> bool:
     return not (isinstance(condition, Not) and isinstance(condition.part, IsNull))
 
 
-def _shown(request: ReadRequest) -> list[str]:
+def _column_texts(request: ReadRequest) -> list[str]:
     if request.aggregation is not None:
         return [".".join(path) for path in request.aggregation.paths]
-    return [_field_text(f.name, f.dataType.simpleString()) for f in request.schema.fields]
+    kinds = [(f.name, f.dataType.simpleString()) for f in request.schema.fields]
+    return [f"{name}:{kind}" if kind.startswith("struct") else name for name, kind in kinds]
 
 
-def _field_text(name: str, kind: str) -> str:
-    return f"{name}:{kind}" if kind.startswith("struct") else name
+_MAX_TOP = 10_000
+_KINDS = {"CountStar": Kind.COUNT_ALL, "Count": Kind.COUNT, "Min": Kind.MIN, "Max": Kind.MAX}
+_KINDS["Sum"] = Kind.SUM
+
+
+def aggregation_of(
+    aggregation: Any, expressions: JavaExpressions
+) -> tuple[Aggregation, t.StructType] | None:
+    """Return the aggregation and the schema of its results; None if it would not be exact."""
+    keys = [expressions.column(key) for key in aggregation.groupByExpressions()]
+    functions = [_function(f, expressions) for f in aggregation.aggregateExpressions()]
+    supported_keys = [k for k in keys if k is not None and _can_group(k.dtype)]
+    supported = [f for f in functions if f is not None]
+    if len(supported_keys) < len(keys) or len(supported) < len(functions):
+        return None
+    used = [*supported_keys, *(column for _, column in supported if column is not None)]
+    if any(column.path[0] in metadata_columns.NAMES for column in used):
+        return None
+    key_names = tuple(f"key_{i}" for i in range(len(keys)))
+    fields = [
+        t.StructField(name, spark_type(key.dtype), nullable=True)
+        for name, key in zip(key_names, supported_keys, strict=True)
+    ]
+    named = [
+        Function(kind=kind, column=None if c is None else column_name(c.path), name=f"value_{i}")
+        for i, (kind, c) in enumerate(supported)
+    ]
+    fields += [
+        t.StructField(function.name, _result_type(kind, c), nullable=True)
+        for function, (kind, c) in zip(named, supported, strict=True)
+    ]
+    inputs = dict.fromkeys((c.path, c.dtype) for c in used)
+    partial = PartialAggregation(
+        keys=tuple(column_name(key.path) for key in supported_keys),
+        key_names=key_names,
+        functions=tuple(named),
+        inputs=pa.schema([(column_name(path), dtype) for path, dtype in inputs]),
+    )
+    paths = tuple(path for path, _ in inputs)
+    return Aggregation(paths=paths, partial=partial), t.StructType(fields)
+
+
+def averages_longs(aggregation: Any, expressions: JavaExpressions) -> bool:
+    """Whether an average of 64-bit integers is requested.
+
+    Spark computes it from a floating-point sum. A pushed average is computed from a 64-bit integer
+    sum, which may overflow.
+    """
+    averages = [
+        f for f in aggregation.aggregateExpressions() if f.getClass().getSimpleName() == "Avg"
+    ]
+    columns = [expressions.column(function.column()) for function in averages]
+    return any(column is not None and pa.types.is_int64(column.dtype) for column in columns)
+
+
+def top_of(orders: Any, count: int, expressions: JavaExpressions) -> TopRows | None:
+    """Return the top rows by these orders; None if Arrow and Spark sort differently."""
+    keys: list[Ordering] = []
+    for order in orders:
+        column = expressions.column(order.expression())
+        if column is None or len(column.path) > 1 or not can_sort(column.dtype):
+            return None
+        if column.path[0] in metadata_columns.NAMES:
+            return None
+        ascending = order.direction().toString() == "ASC"
+        first = order.nullOrdering().toString() == "NULLS FIRST"
+        keys.append(Ordering(column=column.path[0], ascending=ascending, nulls_first=first))
+    return TopRows(keys=tuple(keys), count=count) if count <= _MAX_TOP else None
+
+
+def _function(function: Any, expressions: JavaExpressions) -> tuple[Kind, Column | None] | None:
+    kind = _KINDS.get(str(function.getClass().getSimpleName()))
+    if kind is None:
+        return None
+    if kind is Kind.COUNT_ALL:
+        return kind, None
+    if kind in (Kind.COUNT, Kind.SUM) and function.isDistinct():
+        return None
+    column = expressions.column(function.column())
+    if column is None or not _can_aggregate(kind, column.dtype):
+        return None
+    return kind, column
+
+
+def _can_aggregate(kind: Kind, dtype: pa.DataType) -> bool:
+    if kind is Kind.COUNT:
+        return True
+    if kind is Kind.SUM:
+        return can_sum(dtype)
+    is_float = dtype in (pa.float32(), pa.float64())
+    return bool(is_float or pa.types.is_boolean(dtype) or _is_exact(dtype))
+
+
+def _can_group(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_boolean(dtype) or _is_exact(dtype))
+
+
+def _is_exact(dtype: pa.DataType) -> bool:
+    """Whether values compare in Arrow as they do in Spark."""
+    if pa.types.is_timestamp(dtype):
+        return bool(dtype.unit == "us")
+    number = pa.types.is_signed_integer(dtype) or pa.types.is_decimal128(dtype)
+    text = dtype in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+    return bool(number or text or pa.types.is_date32(dtype))
+
+
+def _result_type(kind: Kind, column: Column | None) -> t.DataType:
+    if kind in (Kind.COUNT, Kind.COUNT_ALL) or column is None:
+        return t.LongType()
+    return spark_type(sum_type(column.dtype) if kind is Kind.SUM else column.dtype)
+
+
+@implements(
+    "read.SupportsPushDownRequiredColumns",
+    "read.SupportsPushDownV2Filters",
+    "read.SupportsPushDownLimit",
+    "read.SupportsPushDownTopN",
+    "read.SupportsPushDownAggregates",
+)
+class LanceScanBuilder(ScanBuilderProxy):
+    """Collects the operations pushed into one scan."""
+
+    def __init__(self, gateway: Gateway, request: ReadRequest) -> None:
+        super().__init__(gateway)
+        self._request = request
+        types = column_types(request.snapshot.manifest.schema)
+        self._expressions = JavaExpressions(gateway, types)
+        self._pushed: Any = None
+        self._averages_longs = False
+
+    def pruneColumns(self, required: Any) -> None:
+        if self._request.aggregation is None:
+            self._request = replace(self._request, schema=python_schema(required))
+
+    def pushPredicates(self, predicates: Any) -> Any:
+        conditions = self._expressions.conditions(predicates)
+        pushed = [
+            position for position, condition in enumerate(conditions) if condition is not None
+        ]
+        left = [position for position, condition in enumerate(conditions) if condition is None]
+        self._pushed = self._of(predicates, pushed, len(conditions))
+        rest = self._of(predicates, left, len(conditions))
+        if left:
+            self._choose_fragments(rest)
+        filters = tuple(condition for condition in conditions if condition is not None)
+        self._request = replace(self._request, filters=filters)
+        return rest
+
+    def _choose_fragments(self, predicates: Any) -> None:
+        """Select fragments by conditions on their id, which Spark still evaluates."""
+        snapshot = self._request.snapshot
+        expressions = JavaExpressions(self.gateway, metadata_columns.fragment_type(snapshot))
+        conditions = expressions.conditions(predicates)
+        both = all_of([condition for condition in conditions if condition is not None])
+        may_hold = fragment_test(both, {(metadata_columns.FRAGMENT_ID,): 0})
+        if may_hold is not None:
+            # Fragments are decoded only for a condition on them.
+            every = (fragment.id for fragment in snapshot.manifest.fragments)
+            selected = self._request.fragment_ids
+            ids = tuple(i for i in (every if selected is None else selected) if may_hold(i))
+            self._request = replace(self._request, fragment_ids=ids)
+
+    def pushedPredicates(self) -> Any:
+        return self._none() if self._pushed is None else self._pushed
+
+    def pushLimit(self, limit: int) -> bool:
+        self._request = replace(self._request, limit=limit)
+        return True
+
+    def isPartiallyPushed(self) -> bool:
+        # Without a filter the limit is applied to row counts when the scan is planned.
+        return bool(self._request.filters) or self._request.top is not None
+
+    def pushTopN(self, orders: Any, limit: int) -> bool:
+        top = top_of(orders, limit, self._expressions)
+        if top is None or self._request.aggregation is not None:
+            return False
+        self._request = replace(self._request, top=top)
+        return True
+
+    def supportCompletePushDown(self, aggregation: Any) -> bool:
+        # Only here are averages visible; sums and counts are pushed.
+        self._averages_longs |= averages_longs(aggregation, self._expressions)
+        return self._counts_only(aggregation)
+
+    def pushAggregation(self, aggregation: Any) -> bool:
+        converted = aggregation_of(aggregation, self._expressions)
+        if converted is None or self._averages_longs:
+            return False
+        pushed, schema = converted
+        self._request = replace(self._request, aggregation=pushed, schema=schema)
+        return True
+
+    def build(self) -> Any:
+        aggregation = self._request.aggregation
+        counts_only = aggregation is not None and aggregation.partial.counts_only
+        if aggregation is not None and counts_only and not self._request.filters:
+            columns = len(aggregation.partial.functions)
+            return LocalCount(self.gateway, self._request, columns)
+        return LanceScan(self.gateway, self._request, self._expressions)
+
+    def _counts_only(self, aggregation: Any) -> bool:
+        """Whether metadata is sufficient for the result, with nothing left to aggregate."""
+        if self._request.filters:
+            return False
+        converted = aggregation_of(aggregation, self._expressions)
+        if converted is None or converted[0].partial.keys:
+            return False
+        return all(f.kind is Kind.COUNT_ALL for f in converted[0].partial.functions)
+
+    def _of(self, predicates: Any, positions: list[int], count: int) -> Any:
+        """Return the predicates at some positions; mostly these are all or none."""
+        if len(positions) == count:
+            return predicates
+        return select_predicates(self.gateway, predicates, positions) if positions else self._none()
+
+    def _none(self) -> Any:
+        return self.gateway.array(self.gateway.connector("expressions.filter.Predicate"), [])

@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from lancelake.commit.snapshot import Snapshot
+from pyspark.sql import types as t
+
+from lancelake.core.values.metadata import Snapshot
+from lancelake.core.values.tasks import SplitLimits
 from lancelake.errors import InvalidRequestError
-from lancelake.scan.split import SplitLimits
-from lancelake.spark.bounded_text import declared
-from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.jvm.plan_calls import partition_bytes
+from lancelake.spark.jvm.catalyst import partition_bytes
+from lancelake.spark.jvm.gateway import Gateway, cores
 from lancelake.spark.jvm.proxy import Proxy, TableProxy, implements
-from lancelake.spark.jvm.python_read import java_schema
-from lancelake.spark.jvm.settings import cores
-from lancelake.spark.options.table_options import (
+from lancelake.spark.jvm.python_tasks import java_schema
+from lancelake.spark.options import (
     READ_OPTIONS,
     SCAN_OPTIONS,
-    USE_INDEX,
     TableOptions,
-    ensure_known,
-    given_to,
+    properties_of,
 )
-from lancelake.spark.options.table_properties import shown_properties
-from lancelake.spark.reading import metadata_columns
+from lancelake.spark.reading import columns as metadata_columns
 from lancelake.spark.reading.read_plan import ReadRequest
-from lancelake.spark.reading.scan_builder import LanceScanBuilder
-from lancelake.spark.types import shown_schema
+from lancelake.spark.reading.scan import LanceScanBuilder
+from lancelake.spark.spark_types import declared, shown_schema
 
 _BY_SPARK = ("versionasof", "timestampasof")
 """Options by which Spark itself has selected the version when the table was loaded."""
@@ -57,23 +54,53 @@ class _MetadataColumn(Proxy):
         return None
 
 
-@implements("catalog.SupportsRead", "catalog.SupportsMetadataColumns")
-class VersionTable(TableProxy):
-    """Reads one pinned version."""
+def dict_of(options: Any) -> dict[str, str]:
+    """Return options of the connector API."""
+    return {} if options.isEmpty() else dict(options.asCaseSensitiveMap())
 
-    def __init__(self, gateway: Gateway, snapshot: Snapshot, name: str) -> None:
+
+def default_limits(gateway: Gateway) -> SplitLimits:
+    """Return the limits of partitions that the settings of the session give."""
+    return SplitLimits(max_bytes=partition_bytes(gateway), cores=cores(gateway))
+
+
+class ReadableTable(TableProxy):
+    """A table with rows of one version, which are only read."""
+
+    def __init__(
+        self, gateway: Gateway, snapshot: Snapshot, name: str, schema: t.StructType
+    ) -> None:
         super().__init__(gateway)
-        self.snapshot = snapshot
-        self._name = name
-        self._schema = shown_schema(snapshot.manifest.schema)
-        self._metadata: Any = None
+        self.snapshot, self._name, self._schema = snapshot, name, schema
 
     def identity(self) -> str:
         at = self.snapshot
-        return f"lance {at.location.uri} version {at.version} branch {at.branch or 'main'}"
+        version = f"{at.location.uri} version {at.version} branch {at.branch or 'main'}"
+        return f"lance {self._rows()}{version}"
 
     def name(self) -> str:
         return self._name
+
+    def schema(self) -> Any:
+        return java_schema(self.gateway, self._schema)
+
+    def capabilities(self) -> Any:
+        return self.gateway.once(
+            "readable", lambda: self.gateway.enum_set("catalog.TableCapability", ["BATCH_READ"])
+        )
+
+    def _rows(self) -> str:
+        """Return what tells its rows from those of the version."""
+        return ""
+
+
+@implements("catalog.SupportsRead", "catalog.SupportsMetadataColumns")
+class VersionTable(ReadableTable):
+    """Reads one pinned version."""
+
+    def __init__(self, gateway: Gateway, snapshot: Snapshot, name: str) -> None:
+        super().__init__(gateway, snapshot, name, shown_schema(snapshot.manifest.schema))
+        self._metadata: Any = None
 
     def version(self) -> str:
         return str(self.snapshot.version)
@@ -82,13 +109,7 @@ class VersionTable(TableProxy):
         return java_schema(self.gateway, declared(self._schema, self.snapshot.manifest.schema))
 
     def properties(self) -> Any:
-        return self.gateway.map(shown_properties(self.snapshot))
-
-    def capabilities(self) -> Any:
-        return self.gateway.once("readable", self._readable)
-
-    def _readable(self) -> Any:
-        return self.gateway.set([self.gateway.connector("catalog.TableCapability").BATCH_READ])
+        return self.gateway.map(properties_of(self.snapshot))
 
     def metadataColumns(self) -> Any:
         if self._metadata is None:
@@ -100,38 +121,24 @@ class VersionTable(TableProxy):
         return self._metadata
 
     def newScanBuilder(self, options: Any) -> Any:
-        given = {} if options.isEmpty() else dict(options.asCaseSensitiveMap())
-        return LanceScanBuilder(self.gateway, self._request(given))
+        return LanceScanBuilder(self.gateway, self._request(dict_of(options)))
 
     def _request(self, given: dict[str, str]) -> ReadRequest:
-        rest = given_to(self.snapshot.location, given)
-        for name in _BY_SPARK:
-            rest.pop(name, None)
-        self._ensure_no_travel(rest)
-        ensure_known(rest, SCAN_OPTIONS, self.snapshot.location.uri)
-        options = TableOptions(location=self.snapshot.location, rest=rest)
-        return ReadRequest(
-            snapshot=self.snapshot,
-            schema=self._schema,
-            batch_rows=options.positive("batchRows"),
-            use_scalar_index=options.flag(USE_INDEX, default=True),
-            limits=self._limits(options),
-        )
+        rest = {key: text for key, text in given.items() if key.lower() not in _BY_SPARK}
+        self._ensure_no_travel({key.lower() for key in rest})
+        options = TableOptions.of(self.snapshot.location, rest, SCAN_OPTIONS)
+        return ReadRequest.of(self.snapshot, self._schema, options, default_limits(self.gateway))
 
     def _ensure_no_travel(self, given: Collection[str]) -> None:
         """Refuse options that select a version: it was selected when the table was loaded."""
-        found = [name for name in READ_OPTIONS if name not in SCAN_OPTIONS and name in given]
-        if found:
+        refused = [name for name in READ_OPTIONS if name not in SCAN_OPTIONS and name in given]
+        if refused:
             raise InvalidRequestError(
-                f"option {found[0]} cannot select a version of a table that is read by name",
+                f"option {refused[0]} cannot select a version of a table that is read by name",
                 table=self.snapshot.location.uri,
-                option=found[0],
+                option=refused[0],
                 action=(
                     "Use VERSION AS OF, TIMESTAMP AS OF, or the names of tags and branches, "
                     "such as t.branch_b."
                 ),
             )
-
-    def _limits(self, options: TableOptions) -> SplitLimits:
-        most = options.positive("maxPartitionBytes") or partition_bytes(self.gateway)
-        return SplitLimits(max_bytes=most, cores=cores(self.gateway))

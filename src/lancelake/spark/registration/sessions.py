@@ -1,24 +1,40 @@
-"""Create Spark sessions with Lance tables, and register Lance in existing ones."""
+"""Registration of Lance tables in a session.
+
+Each streaming query runs in a clone of its session, which `foreachBatch` receives, and `newSession`
+returns a session of its own. Neither has the catalogs of the first session, since Spark can only
+instantiate catalogs that are JVM classes.
+"""
 
 from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import sys
 import warnings
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from lancelake.core.values.writes import declare_engine
 from lancelake.errors import UnsupportedError
-from lancelake.spark.jvm.gateway import Gateway, is_classic, open_gateway, open_weakly
+from lancelake.spark.jvm.gateway import (
+    Gateway,
+    are_compiled,
+    is_classic,
+    open_gateway,
+    open_weakly,
+    session_id,
+)
+from lancelake.spark.options import ROOT, as_texts
 from lancelake.spark.registration.plain_source import LanceDataSource
 from lancelake.spark.worker.on_executors import portable_source
 
-_ROOT = "spark.lancelake.root"
 # Arrow checks every access to every value, which takes a sixth of a scan.
 _ARROW_UNCHECKED = (
     "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
@@ -33,6 +49,13 @@ _MASTER, _NAME = "spark.master", "spark.app.name"
 _NO_NAME = "pyspark-shell"
 """Default application name of Spark's launcher."""
 
+_SECRETS = (
+    "(?i)secret|password|passphrase|token|credential|(access|account|customer|master|sas).?key"
+)
+"""Names of settings that Spark does not show; for Java and Python."""
+
+_PASSWORD = re.compile(r"://[^/@\s]*:[^@\s]*@")
+
 _LAUNCHED: dict[int, dict[str, str]] = {}
 """Settings of the launcher when Java was started, by gateway."""
 
@@ -44,6 +67,7 @@ _DEFAULTS = {
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     # Over TCP, a small reply of a worker is delayed by 40 ms for an acknowledgement.
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.redaction.regex": _SECRETS,
     _JAVA: _ARROW_UNCHECKED,
     "spark.executor.defaultJavaOptions": _ARROW_UNCHECKED,
 }
@@ -74,12 +98,12 @@ def session(master: str | None = None, *, root: str | None = None, **conf: objec
         3
     """
     ensure_java()
-    given = {_key(name): _text(value) for name, value in conf.items()}
+    given = as_texts({_key(name): value for name, value in conf.items()})
     given |= {} if master is None else {_MASTER: master}
     with warnings.catch_warnings():
         # The codec warns about forks; this one immediately executes Java.
         warnings.filterwarnings("ignore", message="lance is not fork-safe")
-        launched = _launched(given)
+        launched = _launch(given)
         place = given.get(_MASTER) or launched.get(_MASTER, "local")
         if place.startswith("local"):
             _same_interpreter()
@@ -88,7 +112,7 @@ def session(master: str | None = None, *, root: str | None = None, **conf: objec
         for key, value in settings(given, launched, has_package=has_package).items():
             builder = builder.config(key, value)
         spark = builder.getOrCreate()
-    register(spark, root=root or given.get(_ROOT))
+    register(spark, root=root or given.get(ROOT))
     return spark
 
 
@@ -102,8 +126,8 @@ def settings(
     """
     name = launched.get(_NAME, _NO_NAME)
     ours = {**_DEFAULTS, _MASTER: "local[*]", **(_DAEMON if has_package else {})}
-    known = {key: value for key, value in launched.items() if key in ours}
-    return {**ours, _NAME: "lancelake" if name == _NO_NAME else name, **known, **given}
+    from_launcher = {key: value for key, value in launched.items() if key in ours}
+    return {**ours, _NAME: "lancelake" if name == _NO_NAME else name, **from_launcher, **given}
 
 
 def register(spark: SparkSession, catalog: str = "lance", root: str | None = None) -> SparkSession:
@@ -126,6 +150,7 @@ def register(spark: SparkSession, catalog: str = "lance", root: str | None = Non
         >>> spark.sql("SHOW CATALOGS LIKE 'lance'").count()
         1
     """
+    declare_engine(f"Spark {spark.version}")
     if not is_classic(spark):
         spark.dataSource.register(portable_source(LanceDataSource))
         return spark
@@ -140,74 +165,42 @@ def register(spark: SparkSession, catalog: str = "lance", root: str | None = Non
 
 def _share(spark: SparkSession, name: str, root: str | None) -> None:
     """Add the catalog to a session and to those that Spark derives from it."""
-    from lancelake.spark.planning.session_catalog import (  # noqa: PLC0415
-        remember_session_tables,
-    )
-    from lancelake.spark.registration.derived_sessions import (  # noqa: PLC0415
-        root_of,
-        share_catalog,
-    )
+    from lancelake.spark.planning.catalog import remember_session_tables  # noqa: PLC0415
+    from lancelake.spark.registration.attached import answer_jar, default_root  # noqa: PLC0415
 
     gateway = open_gateway(spark)
-    warehouse = gateway.conf("spark.sql.warehouse.dir", "spark-warehouse")
-    place = root or root_of(spark, name) or gateway.conf(_ROOT, warehouse)
+    if are_compiled(gateway):
+        answer_jar(gateway)
+    place = root or root_of(spark, name) or default_root(gateway, name)
     _attach(gateway, name, place)
     remember_session_tables(gateway, place)
     share_catalog(spark, name, place, lambda derived, *of: _attach(open_weakly(derived), *of))
 
 
 def _attach(gateway: Gateway, name: str, root: str) -> None:
-    """Add the plain data source, the catalog and the row commands to a session."""
-    from lancelake.spark.catalog.statements import translated  # noqa: PLC0415
-    from lancelake.spark.catalog.table_names import remember  # noqa: PLC0415
-    from lancelake.spark.jvm.optimizer_rules import take_optimizer_rules  # noqa: PLC0415
-    from lancelake.spark.jvm.relation import put_catalog  # noqa: PLC0415
-    from lancelake.spark.jvm.row_commands import take_row_commands  # noqa: PLC0415
-    from lancelake.spark.jvm.row_work import ensure_source  # noqa: PLC0415
-    from lancelake.spark.jvm.session_tables import take_session_catalog  # noqa: PLC0415
-    from lancelake.spark.jvm.statements import take_statements  # noqa: PLC0415
-    from lancelake.spark.merge.row_commands import run_row_command  # noqa: PLC0415
-    from lancelake.spark.planning.catalog import LanceCatalog  # noqa: PLC0415  # needs a classic session
-    from lancelake.spark.planning.session_catalog import SessionLanceTables  # noqa: PLC0415
+    """Add a catalog, and what comes with it, to a session."""
+    from lancelake.spark.jvm.python_tasks import ensure_source  # noqa: PLC0415
+    from lancelake.spark.jvm.session_tables import put_catalog  # noqa: PLC0415
     from lancelake.spark.registration import hooks  # noqa: PLC0415
+    from lancelake.spark.registration.attached import attach_parts  # noqa: PLC0415
 
     ensure_source(gateway, LanceDataSource.name(), portable_source(LanceDataSource))
-    found = LanceCatalog(gateway, name, root)
-    put_catalog(gateway, name, found)
-    remember(gateway.spark, name, found.directory)
+    put_catalog(gateway, name, attach_parts(gateway, name, root))
     hooks.install(gateway.spark)
-    try:
-        take_row_commands(gateway, functools.partial(run_row_command, gateway))
-    except UnsupportedError as error:
-        text = f"UPDATE and MERGE in SQL are not available, use LanceTable: {error}"
-        warnings.warn(text, stacklevel=3)
-    try:
-        take_statements(gateway, functools.partial(translated, gateway.spark))
-    except UnsupportedError as error:
-        text = f"OPTIMIZE, VACUUM and RESTORE are not available, use CALL: {error}"
-        warnings.warn(text, stacklevel=3)
-    try:
-        take_session_catalog(gateway, SessionLanceTables(gateway, root))
-    except UnsupportedError as error:
-        text = f"Lance tables of the session catalog can only be read and appended to: {error}"
-        warnings.warn(text, stacklevel=3)
-    try:
-        take_optimizer_rules(gateway)
-    except UnsupportedError as error:
-        text = f"joins are not pruned at run time, and some conditions on booleans fail: {error}"
-        warnings.warn(text, stacklevel=3)
 
 
-def _launched(given: Mapping[str, str]) -> dict[str, str]:
-    """Start Java unless it is running, and return the settings of its launcher."""
+def _launch(given: Mapping[str, str]) -> dict[str, str]:
+    """Start Java unless it is running, and return the settings of its launcher.
+
+    Some settings, such as Java options of the driver, only take effect at its start.
+    """
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     is_running = is_submitted or SparkContext._gateway is not None
     if not is_submitted:
         # Java takes the interpreter from its environment. That of a submitted program is already
         # set.
         _same_interpreter()
-    # Java options of the driver only take effect at its start.
-    start = {} if is_running else {_JAVA: _ARROW_UNCHECKED, **given}
+    start = {} if is_running else {_JAVA: _ARROW_UNCHECKED, **public_settings(given)}
     SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll([*start.items()]))
     gateway = id(SparkContext._gateway)
     if gateway not in _LAUNCHED:
@@ -216,25 +209,32 @@ def _launched(given: Mapping[str, str]) -> dict[str, str]:
     return _LAUNCHED[gateway]
 
 
+def public_settings(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings without secrets: every user of the machine sees Java's command line."""
+    return {
+        key: value
+        for key, value in given.items()
+        if not re.search(_SECRETS, key)
+        # Packages are only downloaded at the start.
+        and (key.startswith("spark.jars") or not _PASSWORD.search(value))
+    }
+
+
 def _same_interpreter() -> None:
     """Let workers run in this interpreter, which has this package, unless another one is set."""
     for variable in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         os.environ.setdefault(variable, sys.executable)
 
 
-def _workers_have_package(master: str, known: Container[str]) -> bool:
+def _workers_have_package(master: str, names: Container[str]) -> bool:
     """Whether workers run on this machine, in this interpreter."""
-    is_chosen = "spark.pyspark.python" in known
+    is_chosen = "spark.pyspark.python" in names
     is_ours = os.environ.get("PYSPARK_PYTHON") == sys.executable and not is_chosen
     return is_ours and master.startswith("local")
 
 
 def _key(name: str) -> str:
     return name if "." in name else name.replace("_", ".")
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def ensure_java(environment: Mapping[str, str] = os.environ) -> None:
@@ -248,3 +248,45 @@ def ensure_java(environment: Mapping[str, str] = os.environ) -> None:
         return
     if shutil.which("java", path=environment.get("PATH")) is None:
         raise UnsupportedError("Spark needs Java, but Java was not found", action=_JAVA_HINT)
+
+
+_MARK = "_lancelake_derived"
+_ROOTS: WeakKeyDictionary[SparkContext, dict[str, str]] = WeakKeyDictionary()
+"""Root folder of each catalog that was registered in a session of an application."""
+
+_HAVE_CATALOGS: set[str] = set()
+"""Ids of the sessions that have the catalogs."""
+
+Attach = Callable[[SparkSession, str, str], None]
+"""Adds a catalog to a session, by its name and root."""
+
+
+def root_of(spark: SparkSession, name: str) -> str | None:
+    """Return the root folder of a catalog of this application, None if it has none of this name."""
+    return _ROOTS.get(spark.sparkContext, {}).get(name)
+
+
+def share_catalog(spark: SparkSession, name: str, root: str, attach: Attach) -> None:
+    """Add the catalog of a session to every session that Python meets later in its application."""
+    _ROOTS.setdefault(spark.sparkContext, {})[name] = root
+    _HAVE_CATALOGS.add(session_id(spark))
+    original = SparkSession.__init__
+    if hasattr(original, _MARK):
+        return
+
+    @functools.wraps(original)
+    def init(self: SparkSession, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        _attach_all(self, attach)
+
+    setattr(init, _MARK, True)
+    SparkSession.__init__ = init  # type: ignore[method-assign]
+
+
+def _attach_all(spark: SparkSession, attach: Attach) -> None:
+    roots = _ROOTS.get(spark.sparkContext)
+    if roots is None or session_id(spark) in _HAVE_CATALOGS:
+        return
+    for name, root in list(roots.items()):
+        attach(spark, name, root)
+    _HAVE_CATALOGS.add(session_id(spark))

@@ -1,4 +1,4 @@
-"""Identity of the table and columns of a stream, checked on restart.
+"""Offsets of a stream, and the table they belong to.
 
 A table is identified by one of its versions that the stream has read, and a version by the
 transaction that created it. Columns are identified by their field ids, which a rename keeps and
@@ -8,16 +8,15 @@ which no other column of the table ever gets.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.core.table import Table
+from lancelake.core.values.metadata import Field, Schema, Snapshot, quote_segment, split_path
+from lancelake.core.values.versions import AtVersion
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, VersionNotFoundError
-from lancelake.format.column_path import quote_segment, split_path
-from lancelake.format.schema import Field, Schema
-from lancelake.table.open import AtVersion, open_snapshot
 
 FieldIds = Mapping[str, int]
 """Field ids by path, including struct fields and list items."""
@@ -77,7 +76,7 @@ class Identity:
                 f"version is {head.version}: this is another table, or it was recreated",
             )
         try:
-            seen = open_snapshot(head.location, AtVersion(self.version), main=head.main_location)
+            seen = Table(head).at(AtVersion(self.version)).snapshot
         except VersionNotFoundError:
             # Cleaned up: versions that the stream still needs are checked when they are read.
             return
@@ -100,19 +99,19 @@ def read_paths(schema: pa.Schema) -> ReadPaths:
     return dict(pair for field in schema for pair in _read_below(field))
 
 
-def expected_ids(head: Snapshot, paths: ReadPaths, known: FieldIds) -> dict[str, int]:
+def expected_ids(head: Snapshot, paths: ReadPaths, recorded: FieldIds) -> dict[str, int]:
     """Return the ids that the columns of a stream must have in every version.
 
-    `known` are those of the checkpoint. A column of the checkpoint that the stream no longer reads
-    must still exist: otherwise it was renamed or dropped in the meantime.
+    `recorded` are those of the checkpoint. A column of the checkpoint that the stream no longer
+    reads must still exist: otherwise it was renamed or dropped in the meantime.
     """
     schema = head.manifest.schema
     every = field_ids(schema, schema.names)
-    missing = next((path for path in paths if path not in every and path not in known), None)
+    missing = next((path for path in paths if path not in every and path not in recorded), None)
     if missing is not None:
         raise _changed(head, f"column {missing} is no longer in the table")
     expected = {path: number for path, number in every.items() if _is_in(path, paths)}
-    for path, number in known.items():
+    for path, number in recorded.items():
         if _is_in(path, paths):
             expected[path] = number
         elif every.get(path) != number:
@@ -139,7 +138,7 @@ def _fate(path: str, number: int, here: FieldIds) -> str:
     """Describe how a column changed."""
     if path in here:
         return f"column {path} was replaced by another column of the same name"
-    now = next((other for other, found in here.items() if found == number), None)
+    now = next((other for other, other_number in here.items() if other_number == number), None)
     return f"column {path} was dropped" if now is None else f"column {path} was renamed to {now}"
 
 
@@ -186,3 +185,42 @@ def _changed(at: Snapshot, problem: str) -> SchemaMismatchError:
         version=at.version,
         action=action,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """The first `done` parts of a version, and all versions before it, have been read.
+
+    If `is_snapshot`, the parts are all rows of the first version of a stream. Offsets are equal if
+    the same parts were read; `identity` is that of the table, if the checkpoint records it.
+    """
+
+    version: int
+    done: int
+    is_snapshot: bool = False
+    identity: Identity | None = field(default=None, compare=False)
+
+    @property
+    def last_seen(self) -> int:
+        """The newest version that was read, at least partially."""
+        return self.version if self.is_snapshot or self.done else self.version - 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the offset as JSON for the checkpoint."""
+        read = {"version": self.version, "done": self.done, "snapshot": self.is_snapshot}
+        return read if self.identity is None else {**read, **self.identity.to_json()}
+
+    @staticmethod
+    def of(stored: dict[str, Any]) -> Offset:
+        """Parse an offset from a checkpoint."""
+        try:
+            return Offset(
+                int(stored["version"]),
+                int(stored["done"]),
+                bool(stored.get("snapshot", False)),
+                Identity.from_json(stored),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InvalidRequestError(
+                f"the checkpoint has an offset that does not belong to a Lance stream: {stored}"
+            ) from error

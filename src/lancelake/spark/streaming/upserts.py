@@ -1,23 +1,25 @@
-"""Merge streaming batches by key, for queries in update mode."""
+"""Upserts of a stream's batches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import and_
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from lancelake.errors import InvalidRequestError
-from lancelake.format.column_path import quoted_name
+from lancelake.core.values.metadata import quoted_name
+from lancelake.core.values.wal import Unit
+from lancelake.core.values.writes import Clauses, InsertAll, OnceOnly, UpdateAll, landed
+from lancelake.errors import InvalidRequestError, TableNotFoundError
+from lancelake.spark.catalog.procedures import SparkTable
 from lancelake.spark.jvm.gateway import is_classic
-from lancelake.spark.merge.execute import MergeRequest, execute_merge
-from lancelake.spark.options.table_options import WRITE_OPTIONS, parse
-from lancelake.spark.writing.write_plan import SaveMode, existing, plan_write, write_planned
-from lancelake.table.idempotent import OnceOnly, landed
-from lancelake.table.merge.clauses import Clauses, InsertAll, UpdateAll
+from lancelake.spark.maintenance.wal_methods import merge_wal
+from lancelake.spark.merge.row_commands import MergeRequest, execute_merge
+from lancelake.spark.options import WRITE_OPTIONS, TableOptions, as_texts, parse
+from lancelake.spark.writing.wal_rows import UPSERT_OPTIONS, Upsert, upsert_frame, upsert_of
+from lancelake.spark.writing.write_plan import SaveMode, plan_write, write_planned
 
 _QUERY = "sql.streaming.queryId"
 
@@ -54,18 +56,17 @@ def merge_batches(
     """
     if not keys:
         raise InvalidRequestError("a merge needs at least one key column")
-    given = {key: str(value) for key, value in options.items()}
-    table = parse({**given, "path": uri}, WRITE_OPTIONS)
+    table = parse({**as_texts(options), "path": uri}, WRITE_OPTIONS)
 
     def merge_batch(batch: DataFrame, number: int) -> None:
         once = OnceOnly(app_id=txn_app_id or query_of(batch), version=number)
-        base = existing(table)
-        if base is None:
+        target = table.open_existing()
+        if target is None:
             first = plan_write(table, batch.schema, SaveMode.ERROR)
-            write_planned(batch, None if first is None else replace(first, once=once))
+            write_planned(batch, None if first is None else first.adapt(once=once))
             return
-        if landed(base, once) is None and not batch.isEmpty():
-            execute_merge(base, _by_keys(batch, keys), once)
+        if landed(target.snapshot, once) is None and not batch.isEmpty():
+            execute_merge(target.snapshot, _by_keys(batch, keys), once)
 
     return merge_batch
 
@@ -85,10 +86,64 @@ def query_of(batch: DataFrame) -> str:
     """Return the id of the query of a streaming batch."""
     session = batch.sparkSession
     # The process of a batch on Spark Connect does not know the query.
-    found = session.sparkContext.getLocalProperty(_QUERY) if is_classic(session) else None
-    if not found:
+    query = session.sparkContext.getLocalProperty(_QUERY) if is_classic(session) else None
+    if not query:
         raise InvalidRequestError(
             "Spark did not provide the id of the query of a batch",
             action="Set txn_app_id to a name that only this query uses.",
         )
-    return str(found)
+    return str(query)
+
+
+BATCH_OPTIONS = (*WRITE_OPTIONS, *UPSERT_OPTIONS, "checkpointLocation", "mergeEvery", "queryName")
+
+
+def upsert_batches(
+    uri: str, *, txn_app_id: str | None = None, **options: object
+) -> Callable[[DataFrame, int], None]:
+    """Return a function for `foreachBatch` that upserts every batch exactly once.
+
+    The table must have a MemWAL. A batch is one WAL entry in each region that it has rows of; it is
+    identified by the query's id and its number.
+
+    Args:
+        uri: Path or URI of the table.
+        txn_app_id: Replaces the query's id if Spark does not provide it.
+        **options: Options of a write, and `deleteWhen`, `sequenceBy` and `mergeEvery`.
+
+    Returns:
+        The function.
+
+    Examples:
+        >>> from lancelake.spark import upsert_batches
+        >>> table.initializeWal(buckets=1, key="id")
+        >>> upsert = upsert_batches(path, txn_app_id="people")
+        >>> upsert(spark.createDataFrame([(4, "di", 4.5)], table.toDF().schema), 0)
+        >>> table.latest().count()
+        4
+    """
+    given = as_texts(options)
+    if txn_app_id is not None:
+        given["txnAppId"] = txn_app_id
+    return batches_into(parse({"mode": "upsert", **given, "path": uri}, BATCH_OPTIONS))
+
+
+def batches_into(table: TableOptions) -> Callable[[DataFrame, int], None]:
+    """Same as `upsert_batches`, for parsed options."""
+    upsert = upsert_of(table) or Upsert()
+    every = table.positive("mergeEvery")
+
+    def upsert_batch(batch: DataFrame, number: int) -> None:
+        target = table.open_existing()
+        if target is None:
+            raise TableNotFoundError(
+                f"there is no table at {table.location.uri}",
+                table=table.location.uri,
+                action="Create it and its MemWAL before the stream starts.",
+            )
+        query = table.get("txnAppId") or query_of(batch)
+        upsert_frame(batch, target.snapshot, Unit(query=query, batch=number), upsert)
+        if every is not None and (number + 1) % every == 0:
+            merge_wal.run(SparkTable(batch.sparkSession, table), flush=True)
+
+    return upsert_batch

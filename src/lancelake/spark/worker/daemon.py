@@ -21,13 +21,12 @@ from zipimport import zipimporter
 
 from pyspark import daemon
 
-from lancelake.data.codec import spool
-from lancelake.data.codec.library import preload_codec
+from lancelake.core.values.tasks import address, preload_codec
 
 _LOADED = (
     "pyspark.worker",
-    "lancelake.spark.reading.partition",
-    "lancelake.spark.writing.task_writer",
+    "lancelake.spark.reading.read_plan",
+    "lancelake.spark.writing.write_plan",
 )
 # Number of the setting in malloc.h of glibc, and its value.
 _ARENA_MAX = -8
@@ -64,7 +63,7 @@ def keep_files_with_spark(environment: Mapping[str, str]) -> None:
     """Create temporary files of workers in a folder that Spark removes: it kills its workers."""
     folder = environment.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
     if folder and Path(folder).is_dir():
-        spool.use_parent(Path(folder))
+        address.use_parent(Path(folder))
 
 
 def share_arenas(environment: Mapping[str, str]) -> bool:
@@ -123,14 +122,14 @@ def freezing(worker: Worker, archives: frozenset[str] = frozenset()) -> Worker:
 
     Packages of the archives among them are not listed again either.
     """
-    known = len(sys.modules)
+    loaded = len(sys.modules)
 
     @functools.wraps(worker)
     def run(sock: socket, authenticated: bool) -> int:
-        nonlocal known
+        nonlocal loaded
         code = worker(sock, authenticated)
-        if len(sys.modules) > known:
-            known = len(sys.modules)
+        if len(sys.modules) > loaded:
+            loaded = len(sys.modules)
             gc.collect()
             gc.freeze()
             keep_archives_read(archives)

@@ -1,4 +1,7 @@
-"""Cast and check rows for an existing table: names, types and text lengths.
+"""Rows of a frame, fitted to the columns of a table.
+
+Spark itself decides wherever its classes are available. On Spark Connect and in the processes of
+plain data sources they are not.
 
 A session stores rows by its own rules, including `spark.sql.storeAssignmentPolicy` and
 `spark.sql.caseSensitive`. The processes of plain data sources have no session; they match names
@@ -7,28 +10,216 @@ case-insensitively and only convert numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.core.values.metadata import Schema, Snapshot, described, public_field, quoted_name
 from lancelake.errors import SchemaMismatchError, UnsupportedError
-from lancelake.format.arrow_schema import public_field
-from lancelake.format.blobs import described
-from lancelake.format.column_path import quoted_name
-from lancelake.format.schema import Schema
-from lancelake.spark.bounded_text import declared_column, has_bounds
-from lancelake.spark.jvm.failures import sentence_of
 from lancelake.spark.jvm.gateway import is_classic, open_gateway
-from lancelake.spark.types import default_of, shown_schema, spark_field
-from lancelake.spark.writing.column_names import CASE_SENSITIVE, ensure_distinct, matched_names
-from lancelake.spark.writing.storable import Rule, ensure_storable
-from lancelake.spark.writing.text_lengths import arrow_within_bounds, within_bounds
+from lancelake.spark.jvm.proxy import sentence_of
+from lancelake.spark.spark_types import (
+    declared_column,
+    default_of,
+    has_bounds,
+    nullable_field,
+    shown_schema,
+    spark_field,
+)
+
+_NUMBERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.FloatType, t.DoubleType)
+_TIMES = (t.DateType, t.TimestampType, t.TimestampNTZType)
+_TEXTS = (t.StringType, t.CharType, t.VarcharType)
+
+
+class Rule(Enum):
+    """Allowed conversions."""
+
+    NUMBERS = "numbers"
+    """Numbers only: other conversions depend on the session, such as its time zone."""
+
+    ANSI = "ansi"
+    STRICT = "strict"
+
+
+def ensure_storable(data: t.StructField, table: t.StructField, rule: Rule) -> None:
+    """Refuse values that the writer must cast explicitly."""
+    if not _storable(data.dataType, table.dataType, rule):
+        given, wanted = data.dataType.simpleString(), table.dataType.simpleString()
+        raise SchemaMismatchError(
+            f"column {table.name} of type {wanted} does not accept values of type {given}",
+            path=table.name,
+            expected=wanted,
+            found=given,
+            action="Cast the column before writing it.",
+        )
+
+
+def _storable(data: t.DataType, table: t.DataType, rule: Rule) -> bool:
+    if isinstance(data, t.UserDefinedType):
+        return _storable(data.sqlType(), table, rule)
+    if isinstance(data, t.NullType) or data == table:
+        return True
+    match data, table:
+        case t.StructType(), t.StructType():
+            by_name = {field.name.lower(): field.dataType for field in table.fields}
+            pairs = [(f.dataType, by_name.get(f.name.lower())) for f in data.fields]
+            # Fields that the table lacks are refused by name elsewhere.
+            return all(b is None or _storable(a, b, rule) for a, b in pairs)
+        case t.ArrayType(), t.ArrayType():
+            return _storable(data.elementType, table.elementType, rule)
+        case t.MapType(), t.MapType():
+            keys = _storable(data.keyType, table.keyType, rule)
+            return keys and _storable(data.valueType, table.valueType, rule)
+        case _:
+            return _atomic(data, table, rule)
+
+
+def _atomic(data: t.DataType, table: t.DataType, rule: Rule) -> bool:
+    if isinstance(data, _TEXTS) and isinstance(table, _TEXTS):
+        return True
+    is_number = isinstance(data, t.NumericType) and isinstance(table, t.NumericType)
+    if is_number:
+        return rule is not Rule.STRICT or _widens(data, table)
+    if isinstance(data, t.DayTimeIntervalType) and isinstance(table, t.DayTimeIntervalType):
+        return True
+    if rule is Rule.NUMBERS:
+        return False
+    if isinstance(table, _TEXTS):
+        return isinstance(data, t.AtomicType) and not isinstance(data, t.BinaryType)
+    is_time = isinstance(data, _TIMES) and isinstance(table, _TIMES)
+    return is_time and (rule is not Rule.STRICT or isinstance(data, t.DateType))
+
+
+def _widens(data: t.DataType, table: t.DataType) -> bool:
+    """Whether every value of a number type is a value of another, as in Spark's upcasts."""
+    if isinstance(data, t.DecimalType):
+        whole = table.precision - table.scale if isinstance(table, t.DecimalType) else -1
+        is_wide = isinstance(table, t.DecimalType) and table.scale >= data.scale
+        return is_wide and whole >= data.precision - data.scale
+    if isinstance(table, t.DecimalType):
+        digits: dict[type[t.DataType], int] = {
+            t.ByteType: 3,
+            t.ShortType: 5,
+            t.IntegerType: 10,
+            t.LongType: 20,
+        }
+        return table.precision - table.scale >= digits.get(type(data), 99)
+    return _NUMBERS.index(type(data)) <= _NUMBERS.index(type(table))
+
+
+def within_bounds(value: Column, dtype: t.DataType, name: str) -> Column:
+    """Return values in the lengths of a declared type; too long ones fail when they are computed.
+
+    Blanks are added to CHAR, and removed where they alone exceed the length.
+    """
+    if not has_bounds(dtype):
+        return value
+    match dtype:
+        case t.CharType() | t.VarcharType():
+            most = dtype.length
+            failure = f.raise_error(f.lit(_too_long(name, most)))
+            is_long = f.length(f.rtrim(value)) > most
+            kept = f.when(is_long, failure).otherwise(value.substr(1, most))
+            return f.rpad(kept, most, " ") if isinstance(dtype, t.CharType) else kept
+        case t.StructType():
+            members = [
+                within_bounds(value.getField(m.name), m.dataType, f"{name}.{m.name}").alias(m.name)
+                for m in dtype.fields
+            ]
+            return f.when(value.isNotNull(), f.struct(*members))
+        case t.ArrayType():
+            return f.transform(value, lambda v: within_bounds(v, dtype.elementType, name))
+        case t.MapType():
+            keys = f.transform_keys(value, lambda k, _: within_bounds(k, dtype.keyType, name))
+            return f.transform_values(keys, lambda _, v: within_bounds(v, dtype.valueType, name))
+        case _:
+            return value
+
+
+def arrow_within_bounds(values: pa.Array, dtype: t.DataType, name: str) -> pa.Array:
+    """Return values in the lengths of a declared type, or refuse them."""
+    if not has_bounds(dtype) or pa.types.is_null(values.type):
+        return values
+    if values.offset:
+        values = pa.concat_arrays([values, values.slice(0, 0)])
+    match dtype:
+        case t.CharType() | t.VarcharType():
+            most = dtype.length
+            if pc.any(pc.greater(pc.utf8_length(pc.utf8_rtrim(values, " ")), most)).as_py():
+                raise SchemaMismatchError(_too_long(name, most), path=name)
+            kept = pc.utf8_slice_codeunits(values, 0, most)
+            return pc.utf8_rpad(kept, most, " ") if isinstance(dtype, t.CharType) else kept
+        case t.StructType():
+            return _struct_within_bounds(values, dtype, name)
+        case t.ArrayType():
+            items = arrow_within_bounds(values.values, dtype.elementType, name)
+            mask = values.is_null()
+            return type(values).from_arrays(values.offsets, items, values.type, mask=mask)
+        case t.MapType():
+            keys = arrow_within_bounds(values.keys, dtype.keyType, name)
+            items = arrow_within_bounds(values.items, dtype.valueType, name)
+            mask = values.is_null()
+            return pa.MapArray.from_arrays(values.offsets, keys, items, values.type, mask=mask)
+        case _:
+            return values
+
+
+def _struct_within_bounds(values: pa.Array, dtype: t.StructType, name: str) -> pa.Array:
+    declared = {member.name.lower(): member.dataType for member in dtype.fields}
+    members = [
+        arrow_within_bounds(
+            child, declared.get(field.name.lower(), t.NullType()), f"{name}.{field.name}"
+        )
+        for field, child in zip(values.type, values.flatten(), strict=True)
+    ]
+    return pa.StructArray.from_arrays(members, fields=list(values.type), mask=values.is_null())
+
+
+def _too_long(name: str, most: int) -> str:
+    return f"column {name} has text of more than {most} characters"
+
+
+CASE_SENSITIVE = "spark.sql.caseSensitive"
+
+
+def matched_names(
+    data: Sequence[str], table: Sequence[str], *, case_sensitive: bool
+) -> tuple[str, ...]:
+    """Return the data's columns by the corresponding names in the table.
+
+    A column that the table does not have keeps its name. If names of the table differ only in case,
+    matching is case-sensitive.
+    """
+    by_lower = {name.lower(): name for name in table}
+    if case_sensitive or len(by_lower) < len(table):
+        return tuple(data)
+    names = tuple(by_lower.get(name.lower(), name) for name in data)
+    ensure_distinct(data)
+    return names
+
+
+def ensure_distinct(data: Sequence[str], table: Sequence[str] = ()) -> None:
+    """Refuse columns whose names differ only in case, in the data or from one of the table."""
+    seen = {name.lower(): name for name in table}
+    known = set(table)
+    for name in data:
+        other = seen.setdefault(name.lower(), name)
+        if name in known or other == name:
+            continue
+        raise SchemaMismatchError(
+            f"columns {other} and {name} differ only in case, which Spark ignores by default",
+            path=name,
+            action=f"Rename one of them; {CASE_SENSITIVE}=true distinguishes them when reading.",
+        )
+
 
 _POLICY = "spark.sql.storeAssignmentPolicy"
 
@@ -39,12 +230,13 @@ def ensure_new_names(frame: DataFrame) -> None:
         ensure_distinct(frame.columns)
 
 
-def fitted(frame: DataFrame, base: Snapshot) -> DataFrame:
+def fitted(frame: DataFrame, base: Snapshot, schema: Schema | None = None) -> DataFrame:
     """Return the rows of a frame as its session stores them in a table.
 
-    Columns that the table does not have are unchanged.
+    `schema` is that of the table once fields were added to it. Columns that the table does not have
+    are unchanged.
     """
-    schema = base.manifest.schema
+    schema = base.manifest.schema if schema is None else schema
     names = matched_names(frame.columns, schema.names, case_sensitive=is_case_sensitive(frame))
     if list(names) != frame.columns:
         frame = frame.toDF(*names)
@@ -54,7 +246,7 @@ def fitted(frame: DataFrame, base: Snapshot) -> DataFrame:
         return frame
     if not is_classic(frame.sparkSession):
         return _cast(frame, wanted)
-    from lancelake.spark.jvm.store_assignment import assigned  # noqa: PLC0415  # classic sessions
+    from lancelake.spark.jvm.catalyst_rules import assigned  # noqa: PLC0415  # classic sessions
 
     gateway = open_gateway(frame.sparkSession)
     try:
@@ -87,29 +279,14 @@ def target_schema(table: Schema, data: t.StructType) -> t.StructType:
 
 
 def _target(table: Schema, data: t.StructField) -> t.StructField:
-    found = next((field for field in table.fields if field.name == data.name), None)
-    if found is None or any(f.is_blob_v1 or f.is_blob_v2 for f in found.walk()):
+    match = next((field for field in table.fields if field.name == data.name), None)
+    if match is None or any(f.is_blob_v1 or f.is_blob_v2 for f in match.walk()):
         return data
     try:
-        shown = declared_column(spark_field(public_field(described(found))), found)
+        shown = declared_column(spark_field(public_field(described(match))), match)
     except UnsupportedError:
         return data
-    return t.StructField(shown.name, _nullable(shown.dataType), True, shown.metadata)
-
-
-def _nullable(dtype: t.DataType) -> t.DataType:
-    match dtype:
-        case t.StructType():
-            members = [
-                t.StructField(m.name, _nullable(m.dataType), True, m.metadata) for m in dtype.fields
-            ]
-            return t.StructType(members)
-        case t.ArrayType():
-            return t.ArrayType(_nullable(dtype.elementType), True)
-        case t.MapType():
-            return t.MapType(_nullable(dtype.keyType), _nullable(dtype.valueType), True)
-        case _:
-            return dtype
+    return nullable_field(shown)
 
 
 def is_case_sensitive(frame: DataFrame) -> bool:

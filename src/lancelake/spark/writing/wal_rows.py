@@ -17,31 +17,33 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from lancelake.clock import SystemIds
-from lancelake.commit.snapshot import Snapshot
+from lancelake.core.values.metadata import Field, Location, Snapshot, default_session, quoted_name
+from lancelake.core.values.versions import AtVersion
+from lancelake.core.values.wal import (
+    Bucketed,
+    ByValue,
+    RegionSpec,
+    RowShape,
+    Unit,
+    Unsharded,
+    wal_keys,
+)
+from lancelake.core.values.writes import OnceOnly
 from lancelake.errors import (
     InternalError,
     InvalidRequestError,
     SchemaMismatchError,
     UnsupportedError,
+    suggestion,
 )
-from lancelake.format.column_path import quoted_name
-from lancelake.format.memwal import bucket_hash
-from lancelake.format.memwal.region_spec import Bucketed, ByValue, RegionSpec, Unsharded
-from lancelake.format.schema import Field
-from lancelake.memwal.initialize import details_of
-from lancelake.memwal.memtable import last_of_each_key
-from lancelake.memwal.once import Unit, write_once
-from lancelake.memwal.routing import Region, routed
-from lancelake.memwal.shape import RowShape
-from lancelake.spark.jobs.partition_job import on_partitions
-from lancelake.spark.options.table_options import TableOptions
-from lancelake.spark.reading.needed_columns import empty_frame, needed_columns
+from lancelake.memwal.generations import last_of_each_key
+from lancelake.memwal.region import details_of
+from lancelake.memwal.table_writer import Region, routed, write_once
+from lancelake.spark.jobs import on_partitions
+from lancelake.spark.options import TableOptions
+from lancelake.spark.reading.columns import empty_frame, needed_columns
 from lancelake.spark.writing.fitted_rows import fitted
-from lancelake.storage.location import Location
-from lancelake.suggest import suggestion
-from lancelake.table.idempotent import OnceOnly
-from lancelake.table.open import AtVersion, open_snapshot
+from lancelake.table.open import open_snapshot
 
 UPSERT_OPTIONS = ("mode", "deleteWhen", "sequenceBy")
 _UPSERT = "upsert"
@@ -88,10 +90,10 @@ class UpsertCounts:
 def upsert_of(options: TableOptions) -> Upsert | None:
     """Return the upsert that options ask for; None for any other write."""
     mode = options.get("mode")
-    found = Upsert(delete_when=options.get("deleteWhen"), sequence_by=options.get("sequenceBy"))
+    upsert = Upsert(delete_when=options.get("deleteWhen"), sequence_by=options.get("sequenceBy"))
     if mode is None:
-        if found != Upsert():
-            name = "deleteWhen" if found.delete_when is not None else "sequenceBy"
+        if upsert != Upsert():
+            name = "deleteWhen" if upsert.delete_when is not None else "sequenceBy"
             raise InvalidRequestError(
                 f"option {name} needs the option mode=upsert", table=options.location.uri
             )
@@ -102,7 +104,7 @@ def upsert_of(options: TableOptions) -> Upsert | None:
             table=options.location.uri,
             action=suggestion(mode, (_UPSERT,), "values of the option mode"),
         )
-    return found
+    return upsert
 
 
 def upsert_frame(
@@ -123,7 +125,7 @@ def once_unit(app_id: str | None, version: int | None) -> Unit:
     """Return the identity of a write: a given one, or a new one that only its tasks share."""
     once = OnceOnly.of(app_id, version)
     if once is None:
-        return Unit(query=str(SystemIds().uuid4()), batch=0)
+        return Unit(query=str(default_session().ids.uuid4()), batch=0)
     return Unit(query=once.app_id, batch=once.version)
 
 
@@ -169,11 +171,11 @@ def upsert_rows(base: Snapshot, rows: pa.Table, unit: Unit) -> UpsertCounts:
         changes = (*kept, *shape.tombstones(plain.filter(gone).select(list(shape.keys))))
     else:
         changes = shape.upserts(plain)
-    found: dict[uuid.UUID, tuple[Region, list[pa.RecordBatch]]] = {}
+    parts_by_region: dict[uuid.UUID, tuple[Region, list[pa.RecordBatch]]] = {}
     for batch in changes:
         for region, part in routed(spec, shape, batch):
-            found.setdefault(region.id, (region, []))[1].append(part)
-    counts = [_written(base, region, parts, unit) for region, parts in found.values()]
+            parts_by_region.setdefault(region.id, (region, []))[1].append(part)
+    counts = [_written(base, region, parts, unit) for region, parts in parts_by_region.values()]
     return _sum(counts)
 
 
@@ -211,7 +213,7 @@ def _ensure_routed(rows: pa.Table, shape: RowShape, spec: RegionSpec) -> None:
     field = _field(shape.table.fields, spec.column)
     stored = shape.arrow.field(field.name).type
     values = rows.column(field.name).combine_chunks().cast(stored)
-    own = bucket_hash.buckets(values, spec.buckets)
+    own = wal_keys.buckets(values, spec.buckets)
     if not np.array_equal(own, rows.column(_BUCKET).to_numpy()):
         raise InternalError(f"Spark computed other buckets of column {field.name} than the table")
 
@@ -244,10 +246,10 @@ def bucket_column(field: Field, buckets: int) -> Column:
 
 
 def _field(fields: Sequence[Field], number: int) -> Field:
-    found = next((each for each in fields if each.id == number), None)
-    if found is None:
+    match = next((each for each in fields if each.id == number), None)
+    if match is None:
         raise SchemaMismatchError(f"the region spec refers to field {number}, which does not exist")
-    return found
+    return match
 
 
 def _changes(frame: DataFrame, base: Snapshot, upsert: Upsert) -> DataFrame:

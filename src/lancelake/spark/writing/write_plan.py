@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 import pyarrow as pa
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.data.arrays.text import chosen_text
-from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
+from lancelake.core.table_place import TablePlace
+from lancelake.core.values.metadata import Fragment, Schema, Snapshot, from_bytes, to_bytes
+from lancelake.core.values.writes import (
+    MAX_BYTES_PER_FILE,
+    MAX_ROWS_PER_FILE,
+    CommitChoices,
+    OnceOnly,
+    OptionNames,
+    RowsByFragment,
+    RowsToReplace,
+    SchemaMode,
+    WriteMode,
+    WriteOptions,
+    WritePlan,
+    chosen_text,
+    declare_engine,
+    file_version,
+)
+from lancelake.data.column_file import WriteTask
+from lancelake.data.fragment_writer import write_fragments
 from lancelake.errors import (
     AlreadyExistsError,
     InvalidRequestError,
@@ -21,26 +39,21 @@ from lancelake.errors import (
     SchemaMismatchError,
     TableNotFoundError,
     UnsupportedError,
+    suggestion,
 )
-from lancelake.format import file_version
-from lancelake.spark.jobs.engine import SparkEngine
-from lancelake.spark.jobs.retry_limits import PATIENCE
-from lancelake.spark.options.table_options import (
-    WRITE_OPTIONS,
-    TableOptions,
-    ensure_known,
-    parse,
-)
-from lancelake.spark.reading.text_conditions import has_rows_without, others, rows_where
-from lancelake.spark.types import arrow_schema, stored_schema
-from lancelake.spark.writing.column_names import ensure_distinct, matched_names
+from lancelake.spark.jobs import PATIENCE, SparkEngine, on_partitions
+from lancelake.spark.options import WRITE_OPTIONS, TableOptions, ensure_known, parse
+from lancelake.spark.reading.target_frame import has_rows_without, rows_where
+from lancelake.spark.spark_types import nullable_schema, stored_schema
+from lancelake.spark.worker.on_executors import message_batch, sealed_fragments
 from lancelake.spark.writing.fitted_rows import (
     PlainRows,
+    ensure_distinct,
     ensure_new_names,
     fitted,
     is_case_sensitive,
+    matched_names,
 )
-from lancelake.spark.writing.frame_writer import write_frame
 from lancelake.spark.writing.wal_rows import (
     UPSERT_OPTIONS,
     Upsert,
@@ -48,21 +61,49 @@ from lancelake.spark.writing.wal_rows import (
     upsert_frame,
     upsert_of,
 )
-from lancelake.suggest import suggestion
-from lancelake.table.columns.grow import add_null_members, missing_members
-from lancelake.table.idempotent import OnceOnly
+from lancelake.table.columns.alter import widened_schema
 from lancelake.table.open import open_existing
-from lancelake.table.planned_write import (
-    PlanOptions,
-    RowsToReplace,
-    WritePlan,
-    commit_write,
-    made_by,
-    plan_rows,
-    unmatched,
-)
-from lancelake.table.publish import CommitChoices
-from lancelake.table.row_steps.find import FoundRows
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRows:
+    """Writes the rows of a partition; an empty one creates no file."""
+
+    task: WriteTask
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:
+        """Write the rows and return their fragments."""
+        return to_bytes(written(self.task, batches))
+
+
+def written(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> tuple[Fragment, ...]:
+    """Write batches and return their fragments."""
+    first = next((batch for batch in batches if batch.num_rows), None)
+    if first is None:
+        return ()
+    every = itertools.chain([first], batches)
+    reader = pa.RecordBatchReader.from_batches(first.schema, every)
+    try:
+        return write_fragments(task, reader)
+    except LanceTableError as error:
+        raise error.at(task.root.uri) from error.__cause__
+
+
+def write_frame(frame: DataFrame, task: WriteTask) -> tuple[Fragment, ...]:
+    """Write a DataFrame on the executors and return its uncommitted fragments."""
+    results = on_partitions(frame, WriteRows(task), description=f"write rows to {task.root.uri}")
+    return tuple(fragment for result in results for fragment in from_bytes(result))
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBatches:
+    """Writes the rows of one task and returns its fragments."""
+
+    task: WriteTask
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield one batch with one message."""
+        yield message_batch(sealed_fragments(written(self.task, iter(batches))))
 
 
 class SaveMode(Enum):
@@ -76,12 +117,12 @@ class SaveMode(Enum):
     @staticmethod
     def of(name: str) -> SaveMode:
         """Parse the name of a Spark save mode."""
-        known = {mode.value: mode for mode in SaveMode} | {"errorifexists": SaveMode.ERROR}
-        found = known.get(name.lower())
-        if found is None:
-            advice = suggestion(name, known, "modes")
+        modes = {mode.value: mode for mode in SaveMode} | {"errorifexists": SaveMode.ERROR}
+        mode = modes.get(name.lower())
+        if mode is None:
+            advice = suggestion(name, modes, "modes")
             raise InvalidRequestError(f"unknown save mode {name!r}", action=advice)
-        return found
+        return mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +132,27 @@ class RowsByCondition:
     spark: SparkSession
     text: str
 
-    def find(self, at: Snapshot) -> FoundRows:
+    def ensure_possible(self, schema: Schema) -> None:
+        """Do nothing: Spark refuses such a condition when it evaluates it."""
+
+    def find(self, at: Snapshot) -> RowsByFragment:
         """Return the rows of a version."""
         return rows_where(self.spark, at, self.text)
 
     def has_others(self, written: Snapshot) -> bool:
         """Whether some of the rows that were written do not match the condition."""
         return has_rows_without(self.spark, written, self.text)
+
+
+_MODES = {
+    SaveMode.APPEND: WriteMode.APPEND,
+    SaveMode.OVERWRITE: WriteMode.OVERWRITE,
+    SaveMode.ERROR: WriteMode.CREATE,
+    SaveMode.IGNORE: WriteMode.CREATE,
+}
+_NAMES = OptionNames(
+    stable_row_ids="stableRowIds", replaces="replaceWhere", overwrite='mode("overwrite")'
+)
 
 
 def plan_write(
@@ -107,15 +162,17 @@ def plan_write(
     *,
     spark: SparkSession | None = None,
     replaces: RowsToReplace | None = None,
+    is_definition: bool = False,
 ) -> WritePlan | None:
     """Plan a write; None if there is nothing to do.
 
-    Without a session, as in the processes of plain data sources, conditions as text are not
-    supported.
+    New columns are nullable: a frame says that its rows have no nulls, not that the next ones have
+    none. A schema that is the user's definition of the table keeps its NOT NULL. Without a session,
+    as in the processes of plain data sources, conditions as text are not supported.
     """
-    return plan_onto(
-        existing(options), options, schema, mode, replaces or replaced_rows(options, spark)
-    )
+    schema = schema if is_definition else nullable_schema(schema)
+    replaces = replaces or replaced_rows(options, spark)
+    return plan_onto(existing(options), options, schema, mode, replaces, spark)
 
 
 def plan_onto(
@@ -124,20 +181,72 @@ def plan_onto(
     schema: t.StructType,
     mode: SaveMode,
     replaces: RowsToReplace | None,
+    spark: SparkSession | None = None,
 ) -> WritePlan | None:
     """Same as `plan_write`, for a version that is already open."""
     if base is not None and mode is SaveMode.IGNORE:
         return None
-    if base is not None and mode is SaveMode.ERROR and made_by(base, _number(options)) is None:
-        raise AlreadyExistsError(
-            f"table {options.location.uri} already exists",
-            table=options.location.uri,
-            action='Use mode("append") or mode("overwrite").',
-        )
-    if replaces is not None and mode is not SaveMode.OVERWRITE:
-        problem = 'option replaceWhere needs mode("overwrite")'
-        raise InvalidRequestError(problem, table=options.location.uri, option="replaceWhere")
-    return _plan(base, options, schema, replaces, overwrites=mode is SaveMode.OVERWRITE)
+    data = stored_schema(schema)
+    wanted = _wanted(base, options, mode, replaces, spark)
+    if base is not None and wanted.schema_mode is SchemaMode.MERGE:
+        ensure_distinct(data.names, base.manifest.schema.names)
+    # The plain data source commits in a process of its own.
+    declare_engine(f"Spark {pyspark.__version__}")
+    try:
+        return TablePlace(options.location).plan_write(base, data, wanted)
+    except (AlreadyExistsError, SchemaMismatchError) as error:
+        if base is None:
+            raise
+        advice = _advice(error, wanted)
+        error.next_step = " ".join(filter(None, [error.next_step, advice]))
+        raise error.at(base.location.uri, base.version) from error.__cause__
+
+
+def _advice(error: LanceTableError, wanted: WriteOptions) -> str:
+    if isinstance(error, AlreadyExistsError):
+        return 'Use mode("append") or mode("overwrite").'
+    if wanted.makes_all_rows:
+        return "Option overwriteSchema=true replaces the table's columns."
+    return "Option mergeSchema=true adds new columns to the table."
+
+
+def _wanted(
+    base: Snapshot | None,
+    options: TableOptions,
+    mode: SaveMode,
+    replaces: RowsToReplace | None,
+    spark: SparkSession | None,
+) -> WriteOptions:
+    """Parse the options of a write."""
+    merges_schema = options.flag("mergeSchema", default=False)
+    version = options.get("dataStorageVersion")
+    has_row_ids = options.get("stableRowIds") is not None or base is None
+    return WriteOptions(
+        mode=_MODES[mode],
+        schema_mode=SchemaMode.MERGE if merges_schema else SchemaMode.STRICT,
+        keeps_schema=not options.flag("overwriteSchema", default=False),
+        replaces=replaces,
+        casts=True,
+        data_version=None if version is None else file_version.from_name(version),
+        max_rows_per_file=options.positive("maxRowsPerFile") or MAX_ROWS_PER_FILE,
+        max_bytes_per_file=options.positive("maxBytesPerFile") or MAX_BYTES_PER_FILE,
+        text=chosen_text(
+            options.get("invalidUtf8") or "error", "invalidUtf8", options.location.uri
+        ),
+        choices=CommitChoices(
+            message=options.get("userMetadata"),
+            enable_stable_row_ids=options.flag("stableRowIds", default=True)
+            if has_row_ids
+            else None,
+        ),
+        once=OnceOnly.of(
+            options.get("txnAppId"), options.whole("txnVersion"), names=("txnAppId", "txnVersion")
+        ),
+        commits_nothing=False,
+        patience=PATIENCE,
+        engine=None if spark is None else SparkEngine(spark),
+        names=_NAMES,
+    )
 
 
 def ensure_columns(schema: t.StructType, options: TableOptions) -> None:
@@ -209,12 +318,13 @@ def write_options(frame: DataFrame, options: Mapping[str, str], mode: str) -> Sn
     if base is None or _replaces_schema(parsed, replaces, wanted):
         ensure_new_names(frame)
     elif wanted in (SaveMode.APPEND, SaveMode.OVERWRITE):
+        schema = base.manifest.schema
         if parsed.flag("mergeSchema", default=False):
-            base = with_members(base, frame)
-        frame = fitted(frame, base)
-    if base is None and replaces is not None:
-        _ensure_match(frame, replaces.text)
-    return write_planned(frame, plan_onto(base, parsed, frame.schema, wanted, replaces))
+            schema = widened_schema(base, _shared_columns(frame, schema))
+        frame = fitted(frame, base, schema)
+    columns = nullable_schema(frame.schema)
+    planned = plan_onto(base, parsed, columns, wanted, replaces, frame.sparkSession)
+    return write_planned(frame, planned)
 
 
 def _upsert(
@@ -231,104 +341,30 @@ def _upsert(
     upsert_frame(frame, base, unit, upsert)
 
 
-def _ensure_match(frame: DataFrame, condition: str) -> None:
-    """Refuse rows of a new table that do not match the condition of the overwrite."""
-    if not others(frame, f.expr(condition)).isEmpty():
-        raise unmatched(condition)
-
-
-def with_members(base: Snapshot, frame: DataFrame) -> Snapshot:
-    """Add the fields of nested columns that only a frame has."""
-    names = matched_names(
-        frame.columns, base.manifest.schema.names, case_sensitive=is_case_sensitive(frame)
-    )
-    data = pa.schema(
-        [f.with_name(name) for name, f in zip(names, arrow_schema(frame.schema), strict=True)]
-    )
-    missing = missing_members(base, data)
-    if not missing:
-        return base
-    return add_null_members(base, missing, engine=SparkEngine(frame.sparkSession))
+def _shared_columns(frame: DataFrame, schema: Schema) -> pa.Schema:
+    """Return those columns of a frame that a table has too, in the types of the frame."""
+    names = matched_names(frame.columns, schema.names, case_sensitive=is_case_sensitive(frame))
+    columns = stored_schema(nullable_schema(frame.toDF(*names).schema))
+    return pa.schema([field for field in columns if field.name in schema.names])
 
 
 def write_planned(frame: DataFrame, plan: WritePlan | None) -> Snapshot | None:
     """Write a DataFrame as planned."""
     if plan is None:
         return None
-    if (before := plan.made_before) is not None:
-        return before
-    try:
-        return commit_write(plan, write_frame(frame, plan.task))
-    except LanceTableError as error:
-        version = None if plan.base is None else plan.base.version
-        raise error.at(plan.task.root.uri, version) from error.__cause__
+    if plan.made_before is not None:
+        return plan.made_before
+    return commit_plan(plan, write_frame(frame, plan.task))
+
+
+def commit_plan(plan: WritePlan, fragments: tuple[Fragment, ...]) -> Snapshot:
+    """Commit the rows of a plan that executors have written."""
+    return TablePlace(plan.task.root).commit_write(plan, fragments)
 
 
 def existing(options: TableOptions) -> Snapshot | None:
     """Open the newest version of the table or branch; None if the table does not exist."""
     return open_existing(options.location, options.get("branch"))
-
-
-def _plan(
-    base: Snapshot | None,
-    options: TableOptions,
-    schema: t.StructType,
-    replaces: RowsToReplace | None,
-    *,
-    overwrites: bool,
-) -> WritePlan:
-    arrow = stored_schema(schema)
-    merges_schema = options.flag("mergeSchema", default=False)
-    if base is not None and merges_schema:
-        ensure_distinct(arrow.names, base.manifest.schema.names)
-    if base is not None:
-        _ensure_row_ids_stay(base, options)
-    version = options.get("dataStorageVersion")
-    choices = CommitChoices(
-        message=options.get("userMetadata"),
-        enable_stable_row_ids=base is None and options.flag("stableRowIds", default=True),
-    )
-    wanted = PlanOptions(
-        overwrites=overwrites,
-        replaces=replaces,
-        replaces_schema=options.flag("overwriteSchema", default=False),
-        merges_schema=merges_schema,
-        data_version=None if version is None else file_version.from_name(version),
-        max_rows_per_file=options.positive("maxRowsPerFile") or MAX_ROWS_PER_FILE,
-        max_bytes_per_file=options.positive("maxBytesPerFile") or MAX_BYTES_PER_FILE,
-        text=chosen_text(
-            options.get("invalidUtf8") or "error", "invalidUtf8", options.location.uri
-        ),
-        choices=choices,
-        once=_number(options),
-        patience=PATIENCE,
-    )
-    try:
-        return plan_rows(base, options.location, arrow, wanted)
-    except SchemaMismatchError as error:
-        if base is None:
-            raise
-        replaces_all = overwrites and replaces is None
-        option = "overwriteSchema" if replaces_all else "mergeSchema"
-        does = "replaces the table's columns" if replaces_all else "adds new columns to the table"
-        error.next_step = " ".join(filter(None, [error.next_step, f"Option {option}=true {does}."]))
-        raise error.at(base.location.uri, base.version) from error.__cause__
-
-
-def _ensure_row_ids_stay(base: Snapshot, options: TableOptions) -> None:
-    """Refuse the other kind of row ids than the table was created with."""
-    has = base.manifest.has_stable_row_ids
-    if options.flag("stableRowIds", default=has) != has:
-        raise InvalidRequestError(
-            f"this table has {'' if has else 'no '}stable row ids, which is fixed at its creation",
-            table=base.location.uri,
-            option="stableRowIds",
-            action="Omit stableRowIds, or create a new table.",
-        )
-
-
-def _number(options: TableOptions) -> OnceOnly | None:
-    return OnceOnly.of(options.get("txnAppId"), options.whole("txnVersion"))
 
 
 def _replaces_schema(options: TableOptions, replaces: RowsToReplace | None, mode: SaveMode) -> bool:

@@ -90,7 +90,16 @@ def test_an_external_table_stays_within_a_confinement(directory: Directory) -> N
 
 
 def test_names_are_found_in_another_case(directory: Directory) -> None:
-    assert directory.spelled(("DB",), "T", is_exact=False) == (("db",), "t")
-    assert directory.spelled(("DB",), "T", is_exact=True) == (("DB",), "T")
-    assert directory.spelled(("Db", "T"), "history", is_exact=False) == (("db", "t"), "history")
-    assert directory.spelled(("db",), "New", is_exact=False) == (("db",), "New")
+    assert directory.spell(("DB",), "T", is_exact=False) == (("db",), "t")
+    assert directory.spell(("DB",), "T", is_exact=True) == (("DB",), "T")
+    assert directory.spell(("Db", "T"), "history", is_exact=False) == (("db", "t"), "history")
+    assert directory.spell(("db",), "New", is_exact=False) == (("db",), "New")
+
+
+def test_parts_of_a_table_exist_or_not(directory: Directory) -> None:
+    table = lancelake.dataset(directory.table(("db",), "t").uri)
+    table.create_branch("dev")
+    table.tags.create("one", 1)
+    names = ("branch_dev", "branch_main", "tag_one", "history", "branch_no", "tag_no", "tag_..")
+    found = [directory.exists(directory.resolve(("db", "t"), name)) for name in names]
+    assert found == [True] * 4 + [False] * 3

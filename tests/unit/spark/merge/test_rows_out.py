@@ -12,21 +12,21 @@ import pytest
 
 import lancelake
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import InternalError
+from lancelake.errors import InternalError, InvalidRequestError
 from lancelake.spark.merge import rows_out
 from lancelake.spark.merge.rows_out import (
     ADDRESS,
     REMOVES,
     ROW_ID,
     CarriedColumns,
+    Parts,
     WriteParts,
+    combine,
     rows_at_once,
-    together,
 )
-from lancelake.table.merge.run import update_operation
-from lancelake.table.publish import DEFAULT_CHOICES, new_transaction, publish
-from lancelake.table.row_steps.files import row_files
-from lancelake.table.row_steps.mark_deleted import mark_deleted
+from lancelake.table.operation_record import RowCounts
+from lancelake.table.publish import DEFAULT_CHOICES
+from lancelake.table.row_steps import commit_rows, row_files
 
 FINE = {
     "time": pa.array([1_000_000_001, None, 3], pa.timestamp("ns")),
@@ -61,12 +61,9 @@ def rewritten(base: Snapshot, rows: pa.RecordBatch, names: set[str]) -> pa.Table
     """Replace rows of the table, with carried columns, and read all rows by their ids."""
     carried = CarriedColumns.of(base, names)
     work = WriteParts(task=row_files(base), key=None, keeps_row_ids=False, carried=carried)
-    parts = together([work(iter([rows]))])
-    gone = mark_deleted(base, parts.gone, DEFAULT_CHOICES.surroundings.ids)
-    operation = update_operation(base, gone, parts.fragments, None)
-    transaction = new_transaction(operation, base.version, DEFAULT_CHOICES)
-    made = publish(base, transaction, DEFAULT_CHOICES)
-    return lancelake.LanceDataset(made.location.uri).to_table().sort_by("id")
+    parts = combine([work(iter([rows]))])
+    commit_rows(base, parts.change, DEFAULT_CHOICES)
+    return lancelake.LanceDataset(base.location.uri).to_table().sort_by("id")
 
 
 def test_updated_rows_keep_carried_columns_as_they_are_stored(base: Snapshot) -> None:
@@ -124,3 +121,24 @@ def test_wide_rows_are_fetched_in_smaller_parts(
     monkeypatch.setattr(rows_out, "_VALUES_AT_ONCE", len(FINE))
     rows = batch([0, 1, 2], [False] * 3, id=[1, 2, 3])
     assert rewritten(base, rows, set(FINE)).equals(before)
+
+
+def merged(base: Snapshot, *batches: pa.RecordBatch) -> Parts:
+    work = WriteParts(task=row_files(base), key=None, keeps_row_ids=False)
+    parts = [work(iter([rows])) for rows in batches]
+    return combine(parts, describe=lambda address: f"the row at {address}")
+
+
+def test_a_row_that_is_deleted_twice_is_deleted_once(base: Snapshot) -> None:
+    rows = batch([0, 2], [True, True], id=[0, 0])
+    found = merged(base, rows, rows)
+    assert found.added.counts == RowCounts(deleted=2)
+    assert {i: list(offsets) for i, offsets in found.gone.items()} == {0: [0, 2]}
+
+
+@pytest.mark.parametrize("other", [True, False], ids=["deleted", "updated"])
+def test_a_row_that_is_also_updated_is_named(base: Snapshot, other: bool) -> None:
+    update = batch([1], [False], id=[2], **{name: pa.nulls(1, a.type) for name, a in FINE.items()})
+    again = batch([1], [True], id=[2]) if other else update
+    with pytest.raises(InvalidRequestError, match=r"Ambiguous merge.*the row at 1; .*: 1\)"):
+        merged(base, update, again)

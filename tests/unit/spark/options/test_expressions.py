@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.options.expressions import as_column
+from lancelake.spark.options import as_column
 
 
 @pytest.mark.parametrize("given", [{"score": "1"}, 5, None, ["id"]], ids=repr)

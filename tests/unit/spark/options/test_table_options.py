@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.options.table_options import (
+from lancelake.spark.options import (
     READ_OPTIONS,
     location_at,
+    options_for,
     parse,
     parse_time,
-    reached_with,
     reference,
 )
 from lancelake.table.open import AsOf, AtTag, AtVersion, Latest, OnBranch
@@ -24,7 +24,7 @@ from lancelake.table.open import AsOf, AtTag, AtVersion, Latest, OnBranch
         ({"TAG": "first"}, AtTag("first")),
         ({"branch": "trial"}, OnBranch("trial")),
         ({"branch": "trial", "version": "2"}, OnBranch("trial", 2)),
-        ({"timestamp": "1970-01-01 00:00:01Z"}, AsOf(1_000_000_000)),
+        ({"timestamp": "1970-01-01 00:00:01Z"}, AsOf(1_000_000)),
     ],
 )
 def test_a_version_is_chosen(given: dict[str, str], wanted: object) -> None:
@@ -51,6 +51,11 @@ def test_a_missing_path_is_explained() -> None:
         parse({}, READ_OPTIONS)
 
 
+def test_several_paths_are_refused() -> None:
+    with pytest.raises(InvalidRequestError, match=r"one path can be loaded at a time.*unionByName"):
+        parse({"paths": '["/a", "/b"]'}, READ_OPTIONS)
+
+
 def test_options_of_the_store_go_to_the_store_and_are_not_shown() -> None:
     given = {
         "path": "s3://b/t",
@@ -72,7 +77,11 @@ def test_a_time_with_a_zone_is_that_time() -> None:
     assert parse_time("1970-01-01T02:00:00+02:00") == AsOf(0)
 
 
-def test_what_is_no_time_is_refused() -> None:
+def test_seconds_with_a_fraction_are_exact() -> None:
+    assert parse_time("1769884200.123457") == AsOf(1769884200123457)
+
+
+def test_text_that_is_not_a_time_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="is not a valid time"):
         parse_time("yesterday")
 
@@ -89,7 +98,7 @@ def test_roots_are_one_path_or_a_list(text: str, roots: tuple[str, ...]) -> None
     options = parse({"path": "/t", "CONFINETO": text, "region": "r"}, READ_OPTIONS)
     assert options.location.confine_to == roots
     assert options.location.storage_options == {"region": "r"}
-    assert location_at("/t", reached_with(options.location)) == options.location
+    assert location_at("/t", options_for(options.location)) == options.location
 
 
 @pytest.mark.parametrize("text", ["[1]", "[", '["a"'])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lancelake.spark.reading.spark_values import SparkConformer, conform
+from lancelake.errors import InternalError, SchemaMismatchError
+from lancelake.spark.reading.columns import SparkConformer, conform
 
 INNER = pa.struct([("a", pa.int32()), ("b", pa.string())])
 ELEMENTS = pa.list_(pa.field("element", pa.int32()))
@@ -45,3 +46,34 @@ def test_maps_keep_their_entries() -> None:
 def test_rows_without_columns_are_still_counted() -> None:
     batch = pa.record_batch({"a": [1, 2, 3]})
     assert SparkConformer(pa.schema([]))(batch).num_rows == 3
+
+
+def test_columns_and_struct_fields_that_a_version_lacks_are_null() -> None:
+    inner = pa.struct([("a", pa.int64()), ("b", pa.string())])
+    target = pa.schema([("n", pa.int64()), ("l", pa.list_(pa.field("element", inner)))])
+    batch = pa.record_batch(
+        {"l": pa.array([[{"a": 1}], None], pa.list_(pa.struct([("a", pa.int64())])))}
+    )
+    found = SparkConformer(target, fills=True)(batch)
+    found.validate(full=True)
+    assert found.to_pylist() == [{"n": None, "l": [{"a": 1, "b": None}]}, {"n": None, "l": None}]
+
+
+def test_rows_of_a_version_that_lacks_every_column_are_counted() -> None:
+    batch = pa.RecordBatch.from_struct_array(pa.array([{}, {}], pa.struct([])))
+    found = SparkConformer(pa.schema([("n", pa.int64())]), fills=True)(batch)
+    assert found.to_pydict() == {"n": [None, None]}
+
+
+def test_a_field_that_was_not_read_is_no_null() -> None:
+    with pytest.raises(InternalError, match="field n was not read"):
+        SparkConformer(pa.schema([("n", pa.int64())]))(pa.record_batch({"a": [1]}))
+
+
+@pytest.mark.parametrize("dtype", [pa.int64(), pa.int32()])
+def test_a_null_is_never_passed_to_spark_as_a_value(dtype: pa.DataType) -> None:
+    target = pa.schema([pa.field("n", pa.int64(), nullable=False)])
+    fields = [pa.field("n", dtype, nullable=False)]
+    batch = pa.record_batch([pa.array([1, None], dtype)], schema=pa.schema(fields))
+    with pytest.raises(SchemaMismatchError, match="column n has nulls"):
+        SparkConformer(target)(batch)

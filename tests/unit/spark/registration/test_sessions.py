@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from lancelake.errors import UnsupportedError
-from lancelake.spark.registration.sessions import ensure_java, settings
+from lancelake.spark.registration.sessions import ensure_java, public_settings, settings
 
 DAEMON = "spark.python.daemon.module"
 LAUNCHED = {
@@ -46,6 +47,31 @@ def test_workers_start_without_this_package_unless_all_have_it() -> None:
     assert DAEMON not in settings({}, LAUNCHED, has_package=False)
     assert settings({}, {}, has_package=True)[DAEMON] == "lancelake.spark.worker.daemon"
     assert settings({DAEMON: "mine"}, {}, has_package=True)[DAEMON] == "mine"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "spark.sql.catalog.lance.aws_secret_access_key",
+        "spark.sql.catalog.lance.aws_access_key_id",
+        "spark.sql.catalog.lance.storage.aws_session_token",
+        "spark.sql.catalog.lance.azure_storage_account_key",
+        "spark.sql.catalog.lance.azure_storage_sas_key",
+        "spark.sql.catalog.lance.aws_sse_customer_key_base64",
+        "spark.hadoop.fs.s3a.access.key",
+        "spark.ssl.keyPassword",
+    ],
+)
+def test_secrets_are_not_on_the_command_line_and_spark_does_not_show_them(key: str) -> None:
+    given = {key: "hidden", "spark.driver.memory": "1g", "spark.ssl.keyStore": "path"}
+    assert public_settings(given) == {"spark.driver.memory": "1g", "spark.ssl.keyStore": "path"}
+    assert re.search(settings(given, {}, has_package=True)["spark.redaction.regex"], key)
+
+
+def test_passwords_in_urls_are_not_on_the_command_line() -> None:
+    packages = {"spark.jars.repositories": "https://me:hidden@host/maven"}
+    given = {"spark.hadoop.proxy": "http://me:hidden@host:80", **packages}
+    assert public_settings(given) == packages
 
 
 def java_at(folder: Path) -> None:

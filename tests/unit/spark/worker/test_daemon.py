@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.data.codec import spool
+from lancelake.data.codec import address
 from lancelake.spark.worker.daemon import (
     freezing,
     keep_archives_read,
@@ -34,7 +34,7 @@ _FORK = """
 import os, sys, warnings
 warnings.simplefilter("ignore")
 import lancelake.pylance as lance
-from lancelake.data.codec.library import codec_is_loaded
+from lancelake.data.codec.official import codec_is_loaded
 from lancelake.spark.worker.daemon import preload
 preload()
 assert not codec_is_loaded()
@@ -103,20 +103,20 @@ def test_tasks_that_load_nothing_leave_their_objects_to_collection() -> None:
 @pytest.fixture
 def fresh_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process create its temporary folder again."""
-    monkeypatch.setattr(spool, "_folder", spool._Folder())
+    monkeypatch.setattr(address, "_folder", address._Folder())
 
 
 @pytest.mark.usefixtures("fresh_folder")
 def test_temporary_files_of_workers_are_in_a_folder_of_spark(tmp_path: Path) -> None:
     keep_files_with_spark({"SPARK_LOCAL_DIRS": f"{tmp_path},/elsewhere"})
-    assert spool.fresh_path().parent.parent == tmp_path
+    assert address.fresh_path().parent.parent == tmp_path
 
 
 @pytest.mark.usefixtures("fresh_folder")
 def test_without_a_folder_of_spark_the_default_is_used(tmp_path: Path) -> None:
     keep_files_with_spark({"SPARK_LOCAL_DIRS": str(tmp_path / "missing")})
     keep_files_with_spark({})
-    assert spool.fresh_path().parent.is_dir()
+    assert address.fresh_path().parent.is_dir()
 
 
 @pytest.fixture
@@ -160,17 +160,19 @@ from lancelake.spark.worker.daemon import share_arenas
 assert share_arenas({})
 library = ctypes.CDLL(None)
 library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+library.sbrk.restype, library.sbrk.argtypes = ctypes.c_void_p, [ctypes.c_ssize_t]
 ready = threading.Barrier(12)
-found = []
+heaps = []
 def take():
     ready.wait()
-    # Blocks of other heaps than the first are in regions of 64 MB of their own.
-    found.append(library.malloc(1000) >> 26)
+    block = library.malloc(1000)
+    # The first heap ends at the break; others are in regions of 64 MB of their own.
+    heaps.append(0 if block < library.sbrk(0) else block >> 26)
     ready.wait()
 threads = [threading.Thread(target=take) for _ in range(12)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
-print(len(set(found)))
+print(len(set(heaps)))
 """
 
 

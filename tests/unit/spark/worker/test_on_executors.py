@@ -12,12 +12,16 @@ import pytest
 from pyspark import cloudpickle
 
 from lancelake import __version__
-from lancelake.engine import wire
+from lancelake.engine import port
 from lancelake.errors import ReleaseMismatchError
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
-from lancelake.spark.worker.fragment_messages import sealed_fragments, unsealed_fragments
-from lancelake.spark.worker.on_executors import Portable, portable
+from lancelake.spark.worker.on_executors import (
+    Portable,
+    portable,
+    sealed_fragments,
+    unsealed_fragments,
+)
 
 _CALL = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read())())"
 
@@ -72,7 +76,7 @@ def test_a_worker_of_another_release_names_both(
     value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = dumped(value)
-    monkeypatch.setattr(wire, "__version__", "7.8.9")
+    monkeypatch.setattr(port, "__version__", "7.8.9")
     with pytest.raises(ReleaseMismatchError, match=rf"{__version__}.*7\.8\.9"):
         cloudpickle.loads(message)()
 
@@ -91,6 +95,6 @@ def test_fragments_of_a_worker_of_another_release_are_refused(
 ) -> None:
     message = sealed_fragments([Fragment(id=FragmentId(3), files=())])
     assert [f.id for f in unsealed_fragments([message])] == [3]
-    monkeypatch.setattr(wire, "__version__", "7.8.9")
+    monkeypatch.setattr(port, "__version__", "7.8.9")
     with pytest.raises(ReleaseMismatchError):
         unsealed_fragments([message])

@@ -11,10 +11,14 @@ from pyspark.sql import types as t
 import lancelake
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import SchemaMismatchError
-from lancelake.spark.types import arrow_schema
-from lancelake.spark.writing.column_names import ensure_distinct, matched_names
-from lancelake.spark.writing.fitted_rows import PlainRows
-from lancelake.spark.writing.storable import Rule, ensure_storable
+from lancelake.spark.spark_types import arrow_schema
+from lancelake.spark.writing.fitted_rows import (
+    PlainRows,
+    Rule,
+    ensure_distinct,
+    ensure_storable,
+    matched_names,
+)
 from lancelake.storage.location import Location
 from lancelake.table.open import Latest, open_snapshot
 

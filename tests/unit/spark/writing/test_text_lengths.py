@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import types as t
 
 from lancelake.errors import SchemaMismatchError
-from lancelake.spark.writing.text_lengths import arrow_within_bounds
+from lancelake.spark.writing.fitted_rows import arrow_within_bounds
 
 SHORT, PADDED, TEXT = t.VarcharType(3), t.CharType(4), pa.string()
 MEMBERS = t.StructType().add("a", SHORT).add("b", PADDED)

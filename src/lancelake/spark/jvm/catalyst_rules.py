@@ -1,0 +1,248 @@
+"""Rules and commands of Catalyst that are answered in Python.
+
+A strategy of Spark's planner must be a JVM class, so one is compiled when a session is registered,
+by the compiler that Spark uses for generated code. It is only used on the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from lancelake.core.values.writes import DeleteRow, InsertValues, UpdateSet
+from lancelake.spark.jvm.catalyst import expression, items, kind, seq
+from lancelake.spark.jvm.catalyst import frame as frame_of
+from lancelake.spark.jvm.gateway import (
+    Gateway,
+    accept,
+    driver_class,
+    driver_object,
+    guard,
+    open_field,
+)
+from lancelake.spark.jvm.proxy import Proxy, TableProxy, implements
+from lancelake.spark.jvm.python_tasks import java_schema
+from lancelake.spark.jvm.session_tables import relation_over
+
+_CONDITIONS = "SafePredicates"
+_PRUNING = "SelectiveScans"
+_COMMANDS = "RowCommands"
+_STATEMENTS = "Statements"
+
+
+def take_optimizer_rules(gateway: Gateway) -> None:
+    """Add the rules to a session.
+
+    The sessions of an application share their extensions, but not their experimental methods.
+    """
+    with accept(gateway, "an optimizer rule"):
+        gateway.once("rules of the optimizer", lambda: _extend(gateway))
+        methods = gateway.spark._jsparkSession.experimental()
+        others = _without(_PRUNING, methods.extraOptimizations())
+        rules = seq(gateway, [*others, driver_object(gateway, _PRUNING)])
+        getattr(methods, "extraOptimizations_$eq")(rules)
+
+
+def _extend(gateway: Gateway) -> bool:
+    builder = driver_object(gateway, f"{_CONDITIONS}$Builder")
+    gateway.spark._jsparkSession.extensions().injectOptimizerRule(builder)
+    return True
+
+
+def _without(name: str, objects: Any) -> list[Any]:
+    """Return objects that are not of a class of ours."""
+    return [each for each in items(objects) if each.getClass().getName() != f"lancelake.{name}"]
+
+
+@implements("java.util.function.Function")
+class _Function(Proxy):
+    """A Java function that runs in Python."""
+
+    def __init__(self, gateway: Gateway, run: Callable[[Any], Any]) -> None:
+        super().__init__(gateway)
+        self._run = run
+
+    def apply(self, value: Any) -> Any:
+        return self._run(value)
+
+
+def take_row_commands(gateway: Gateway, run: Callable[[Any], Mapping[str, int]]) -> None:
+    """Let `run` execute the commands of this session whose target is a Lance table.
+
+    It returns the numbers of rows that were inserted, updated and deleted.
+    """
+    with accept(gateway, "UPDATE and MERGE in Python"):
+        function = _Function(gateway, lambda plan: gateway.map(run(plan)))
+        strategy = driver_object(gateway, _COMMANDS, function)
+        methods = gateway.spark._jsparkSession.experimental()
+        others = _without(_COMMANDS, methods.extraStrategies())
+        getattr(methods, "extraStrategies_$eq")(seq(gateway, [strategy, *others]))
+
+
+def take_statements(gateway: Gateway, translate: Callable[[str], str | None]) -> None:
+    """Let `translate` replace OPTIMIZE, VACUUM, RESTORE and DESCRIBE HISTORY in this session.
+
+    It returns a statement that Spark has, or None for one that is not ours.
+    """
+    with accept(gateway, "a parser"):
+        state = gateway.session_state()
+        arguments = [_original(gateway, state.sqlParser()), _Function(gateway, translate)]
+        constructor = driver_class(gateway, _STATEMENTS).getConstructors()[0]
+        parser = constructor.newInstance(gateway.array(gateway.cls("java.lang.Object"), arguments))
+        open_field(state, "sqlParser").set(state, parser.asParser())
+
+
+def _original(gateway: Gateway, parser: Any) -> Any:
+    """Return the parser of the session before it was replaced."""
+    if not gateway.member("java.lang.reflect.Proxy", "isProxyClass")(parser.getClass()):
+        return parser
+    handler = gateway.member("java.lang.reflect.Proxy", "getInvocationHandler")(parser)
+    if handler.getClass().getName() != f"lancelake.{_STATEMENTS}":
+        return parser
+    return handler.getClass().getField("parser").get(handler)
+
+
+_APPEND = "org.apache.spark.sql.catalyst.plans.logical.AppendData"
+_RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
+
+
+def assigned(gateway: Gateway, frame: DataFrame, schema: t.StructType, name: str) -> DataFrame:
+    """Return the rows of a frame as an append by name would store them in a table.
+
+    Errors are those of Spark, and use the given name of the table.
+    """
+    table, none = _SchemaTable(gateway, schema, name), gateway.none()
+    relation = gateway.member(_RELATION, "create")(table, none, none, gateway.options({}), none)
+    append = guard(gateway, lambda: _append(gateway, relation, frame), "append by name")
+    state = gateway.session_state()
+    mode = getattr(state, "executePlan$default$2")()
+    return frame_of(gateway, state.executePlan(append, mode).analyzed().query())
+
+
+def _append(gateway: Gateway, relation: Any, frame: DataFrame) -> Any:
+    cls = gateway.cls(_APPEND)
+    methods = gateway.member("java.lang.Class", "forName")(_APPEND).getMethods()
+    count = next(int(m.getParameterCount()) for m in methods if m.getName() == "byName")
+    # The options of the write, and since 4.2 whether columns may be added.
+    defaults = [getattr(cls, f"byName$default${position}")() for position in range(3, count + 1)]
+    return cls.byName(relation, frame._jdf.queryExecution().analyzed(), *defaults)
+
+
+@implements("catalog.Table")
+class _SchemaTable(TableProxy):
+    """A table with only a schema, for Spark's analysis of a write."""
+
+    def __init__(self, gateway: Gateway, schema: t.StructType, name: str) -> None:
+        super().__init__(gateway)
+        self._schema, self._name = schema, name
+
+    def name(self) -> str:
+        return self._name
+
+    def schema(self) -> Any:
+        return java_schema(self.gateway, self._schema)
+
+    def capabilities(self) -> Any:
+        return self.gateway.enum_set("catalog.TableCapability", ["BATCH_WRITE"])
+
+
+_PLANS = "org.apache.spark.sql.catalyst.plans.logical"
+
+Clause = UpdateSet[Column] | DeleteRow[Column] | InsertValues[Column]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commands:
+    """Builds commands on one table, which expressions refer to by `alias`."""
+
+    gateway: Gateway
+    table: Any
+    alias: str
+
+    def delete(self, condition: Column | None) -> Any:
+        """Return the resolved DELETE command."""
+        holds = self._expression(f.lit(True) if condition is None else condition)
+        return self._resolve(self._make("DeleteFromTable", self._target(), holds))
+
+    def update(self, values: Mapping[str, Column], condition: Column | None) -> Any:
+        """Return the resolved UPDATE command."""
+        assignments = self._assignments(values)
+        holds = self._optional(condition)
+        return self._resolve(self._make("UpdateTable", self._target(), assignments, holds))
+
+    def merge(
+        self,
+        source: DataFrame,
+        name: str,
+        condition: Column,
+        *,
+        matched: Iterable[Clause],
+        not_matched: Iterable[Clause],
+        not_matched_by_source: Iterable[Clause],
+    ) -> Any:
+        """Return the resolved MERGE command of a frame, which expressions refer to by `name`."""
+        plan = source._jdf.queryExecution().analyzed()
+        if kind(plan) != "SubqueryAlias":
+            plan = self._name_plan(name, plan)
+        command = self._make(
+            "MergeIntoTable",
+            self._target(),
+            plan,
+            self._expression(condition),
+            self._actions(matched),
+            self._actions(not_matched),
+            self._actions(not_matched_by_source),
+            False,  # columns are added beforehand
+        )
+        return self._resolve(command)
+
+    def _target(self) -> Any:
+        return self._name_plan(self.alias, relation_over(self.gateway, self.table))
+
+    def _actions(self, clauses: Iterable[Clause]) -> Any:
+        return seq(self.gateway, [self._action(clause) for clause in clauses])
+
+    def _action(self, clause: Clause) -> Any:
+        holds = self._optional(clause.condition)
+        match clause:
+            case DeleteRow():
+                return self._make("DeleteAction", holds)
+            case InsertValues(values=values):
+                return self._make("InsertAction", holds, self._assignments(values))
+            case UpdateSet(values=values):
+                # The last argument states that the assignments are not a star.
+                return self._make("UpdateAction", holds, self._assignments(values), False)
+            case _:
+                assert_never(clause)
+
+    def _assignments(self, values: Mapping[str, Column]) -> Any:
+        pairs = [
+            self._make("Assignment", self._expression(f.col(name)), self._expression(value))
+            for name, value in values.items()
+        ]
+        return seq(self.gateway, pairs)
+
+    def _name_plan(self, name: str, plan: Any) -> Any:
+        aliases = self.gateway.cls(f"{_PLANS}.SubqueryAlias$")
+        return getattr(aliases, "MODULE$").apply(name, plan)
+
+    def _make(self, name: str, *arguments: Any) -> Any:
+        return self.gateway.cls(f"{_PLANS}.{name}")(*arguments)
+
+    def _expression(self, column: Column) -> Any:
+        return expression(self.gateway, column)
+
+    def _optional(self, column: Column | None) -> Any:
+        if column is None:
+            return self.gateway.none()
+        return self.gateway.member("scala.Option", "apply")(self._expression(column))
+
+    def _resolve(self, plan: Any) -> Any:
+        modes = self.gateway.cls("org.apache.spark.sql.execution.CommandExecutionMode")
+        state = self.gateway.session_state()
+        return state.executePlan(plan, modes.SKIP()).analyzed()

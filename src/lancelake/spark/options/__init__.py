@@ -1,1 +1,0 @@
-"""Options of reads and writes, and the times in them."""
