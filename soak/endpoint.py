@@ -1,7 +1,7 @@
 """S3 server (moto) on loopback with injected delays and failures, in a separate process.
 
-Its argument is a JSON object: `seed`, `log`, `slow`, `slow_s`, `fail`. The first line of its output
-has the ports: one without faults, one with them.
+Its argument is a JSON object: `seed`, `log`, `slow`, `slow_s`, `fail`, `conflict`. The
+first line of its output has the ports: one without faults, one with them.
 """
 
 from __future__ import annotations
@@ -92,12 +92,20 @@ class _Faulty:
             time.sleep(chance.random() * given["slow_s"])
         if chance.random() < given.get("fail", 0):
             self._journal.fault("failed", call, path)
-            # The body is read, or the next request on the connection would begin with it.
-            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-            start_response("503 Slow Down", [("Content-Type", "text/plain")])
-            return [b"slow down"]
+            return _refused(environ, start_response, "503 Slow Down")
+        is_conditional = bool({"HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH"} & environ.keys())
+        if call == "PUT" and is_conditional and chance.random() < given.get("conflict", 0):
+            self._journal.fault("conflict", call, path)
+            return _refused(environ, start_response, "409 ConditionalRequestConflict")
         found: Iterable[bytes] = self._app(environ, start_response)
         return found
+
+
+def _refused(environ: Any, start_response: Any, status: str) -> Iterable[bytes]:
+    # The body is read, or the next request on the connection would begin with it.
+    environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    start_response(status, [("Content-Type", "text/plain")])
+    return [status.encode()]
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import lancelake.storage.open as opening
+import lancelake.storage.open_stores as opening
 from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.storage.store import ObjectStore
 from soak.journal import Journal
@@ -34,10 +34,10 @@ class Faults:
 def install(faults: Faults, seed: str, journal: Journal) -> None:
     """Let every store that is opened from now on fail at random, and report each fault."""
     around = _Around(faults, random.Random(seed), journal)
-    names: Any = opening  # the two ways to a store that `open_store` looks up when it is called
+    names: Any = opening  # the two ways to a store that `Stores` looks up when it opens one
     local, cloud = names.LocalStore, names.cloud_store
     names.LocalStore = lambda root: _faulty(local(root), around)
-    names.cloud_store = lambda location: _faulty(cloud(location), around)
+    names.cloud_store = lambda *place: _faulty(cloud(*place), around)
 
 
 @contextmanager

@@ -69,7 +69,7 @@ class SoakOptions:
 _KINDS = ((True, True), (False, False), (False, True), (True, False))
 _SLOW = {"slow": 0.02, "slow_s": 0.2}
 _FAULTS = {**_SLOW, "fail": 0.004, "lost": 0.004, "lost_create": 0.1}
-_ENDPOINT = {**_SLOW, "fail": 0.01}
+_ENDPOINT = {**_SLOW, "fail": 0.01, "conflict": 0.05}
 
 
 def plans(options: SoakOptions) -> Iterator[RoundPlan]:

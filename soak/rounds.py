@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lancelake.memwal.check import check_table
+from lancelake.maintenance.check.finding import Severity
+from lancelake.memwal.table_check import check_table
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity
 from soak.actor import OURS as OUR_LIBRARY
 from soak.checker import Verdict, judge
 from soak.history import Audit, Final, lines, load

@@ -10,9 +10,9 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
+from lancelake.maintenance.compact.options import CompactionSettings
+from lancelake.maintenance.compact.run import Compacted, compact
 from lancelake.storage import disk_sync
-from lancelake.table.compact.options import CompactionSettings
-from lancelake.table.compact.run import Compacted, compact
 
 ROWS = 20_000
 WIDTH = 16

@@ -13,17 +13,17 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
+from lancelake.describe.summary import describe
+from lancelake.maintenance.check.run import check
+from lancelake.maintenance.optimize import OptimizeSettings, optimize
+from lancelake.maintenance.repair import plan
 from lancelake.storage import disk_sync
-from lancelake.storage import open as opening
-from lancelake.storage.counting import CountingStore
+from lancelake.storage import open_stores as opening
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
-from lancelake.table.check import check
-from lancelake.table.describe.summary import describe
 from lancelake.table.open import Latest, open_snapshot
-from lancelake.table.optimize import OptimizeSettings, optimize
-from lancelake.table.repair import plan
 from tests.cli.conftest import run as run  # noqa: PLC0414  # a fixture
+from tests.support.counting_store import CountingStore
 
 FEW, MANY = 80, 240
 ROWS = pa.table({"a": [1, 2]})

@@ -57,8 +57,8 @@ def test_the_decision_about_layers_names_the_packages_of_the_contract() -> None:
 
 
 def test_the_decision_about_java_names_every_class() -> None:
-    page = next(DECISIONS.glob("0020-*.md")).read_text(encoding="utf-8")
-    classes = (ROOT / "src" / "lancelake" / "spark" / "jvm").glob("*.java")
+    page = next(DECISIONS.glob("0037-*.md")).read_text(encoding="utf-8")
+    classes = (ROOT / "java" / "lancelake").glob("*.java")
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == {c.stem for c in classes}
 
 

@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 import lancelake
-from lancelake.cli.main import app
+from lancelake.cli.group import app
 from tests.cli.test_convert import Delta
 from tests.docs.pages import run_page
 from tests.support.s3_server import S3Server

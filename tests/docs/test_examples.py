@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.pylance import query, vector
-from lancelake.pylance._dataset.maintenance.optimizing import DatasetOptimizer
-from lancelake.pylance._dataset.mem_wal.wal import TableWal
-from lancelake.pylance._dataset.mem_wal.wal_writer import WalWriter
-from lancelake.pylance._dataset.scanning.scan_methods import serialize_row_addrs
-from lancelake.pylance._dataset.scanning.sql import SqlQuery, SqlQueryBuilder
-from lancelake.pylance._dataset.versions.refs import Branches, Tags
+from lancelake.pylance import query
+from lancelake.pylance._dataset.maintenance import DatasetOptimizer
+from lancelake.pylance._dataset.refs import Branches, Tags
+from lancelake.pylance._dataset.scan_methods import serialize_row_addrs
+from lancelake.pylance._dataset.searching import SqlQuery, SqlQueryBuilder
+from lancelake.pylance._dataset.wal import TableWal, WalWriter
 from tests.docs.examples import (
     arguments_of,
     embedded_names,
@@ -40,15 +39,10 @@ CLASSES = (
 FUNCTIONS = (
     lance.dataset,
     lance.write_dataset,
+    lance.convert,
     lance.batch_udf,
     lance.tokenize,
     serialize_row_addrs,
-    vector.find_duplicate_pairs,
-    vector.find_duplicate_pairs_in_partition,
-    vector.get_ivf_partition_info,
-    vector.hamming_clustering_for_ivf_partition,
-    vector.hamming_clustering_for_range,
-    vector.hamming_clustering_for_sample,
 )
 VALUES = (
     lance.Session,

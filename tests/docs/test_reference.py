@@ -6,13 +6,13 @@ import importlib.util
 import re
 from pathlib import Path
 
-from lancelake.spark.options.table_options import CONFINE_TO, READ_OPTIONS, WRITE_OPTIONS
+from lancelake.maintenance.optimize import OptimizeSettings
+from lancelake.spark.options import CONFINE_TO, READ_OPTIONS, WRITE_OPTIONS
 from lancelake.spark.reading.change_feed import FEED_OPTIONS
 from lancelake.spark.reading.latest_plan import LATEST_OPTIONS
-from lancelake.spark.streaming.options import STREAM_OPTIONS
 from lancelake.spark.streaming.sink import SINK_OPTIONS
-from lancelake.spark.streaming.wal_batches import BATCH_OPTIONS
-from lancelake.table.optimize.settings import OptimizeSettings
+from lancelake.spark.streaming.stream_source import STREAM_OPTIONS
+from lancelake.spark.streaming.upserts import BATCH_OPTIONS
 
 REPO = Path(__file__).parents[2]
 OPTIONS = (REPO / "docs" / "reference" / "options.md").read_text(encoding="utf-8")

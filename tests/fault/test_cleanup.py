@@ -12,15 +12,16 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import LocalEngine
 from lancelake.errors import LanceTableError
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
+from lancelake.maintenance.cleanup.plan import CleanupPolicy
+from lancelake.maintenance.cleanup.run import clean_up
 from lancelake.storage import disk_sync
-from lancelake.storage import open as opening
+from lancelake.storage import open_stores as opening
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
-from lancelake.table.cleanup.policy import CleanupPolicy
-from lancelake.table.cleanup.run import CleanupRun, clean_up
 from tests.support import cleanup_oracle as oracle
 from tests.support.failing_store import Crash, FailingCalls, InterceptedStore, Stop
 from tests.support.official import RELEASES, OfficialPool, is_installed
@@ -72,8 +73,8 @@ class _OneByOne(InterceptedStore):
 
 
 def clean(uri: Path, policy: CleanupPolicy = POLICY) -> None:
-    run = CleanupRun(engine=LocalEngine(parallelism=1))
-    clean_up(Location.parse(uri), policy, run=run)
+    engine = LocalEngine(parallelism=1)
+    clean_up(Location.parse(uri), policy, engine=engine)
 
 
 def rows(uri: Path) -> dict[int, pa.Table]:
@@ -143,7 +144,7 @@ def test_a_store_that_fails_once_leaves_whole_versions_and_the_next_cleanup_fini
         shutil.rmtree(uri)
 
 
-def test_files_that_the_store_does_not_remove_are_told_and_removed_later(
+def test_files_that_the_store_does_not_remove_are_reported_and_removed_later(
     kept: Path, tmp_path: Path
 ) -> None:
     uri = copied(kept, tmp_path / "table.lance")

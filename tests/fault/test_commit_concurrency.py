@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from lancelake.clock import SystemClock, SystemIds
+from lancelake.commit.fixed_version import create_table
 from lancelake.commit.loop import commit
-from lancelake.commit.new_table import create_table
-from lancelake.commit.services import CommitServices
-from lancelake.commit.version_line import VersionLine, open_line
+from lancelake.commit.request import CommitServices
+from lancelake.commit.versions import VersionLine, open_line
 from lancelake.errors import AlreadyExistsError
 from lancelake.format.operations import Overwrite
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import check
 from tests.support.s3_server import s3_server
 from tests.support.table_builder import (
     SCHEMA,

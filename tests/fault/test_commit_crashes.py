@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from lancelake.commit.fixed_version import clone_table, create_table
 from lancelake.commit.loop import commit
-from lancelake.commit.new_table import clone_table, create_table
-from lancelake.commit.request import CommitRequest
-from lancelake.commit.result import CommitResult
+from lancelake.commit.request import CommitRequest, CommitResult
 from lancelake.errors import LanceTableError, StorageError, UncertainCommitError
 from lancelake.format.ids import Version
 from lancelake.format.operations import Clone, Overwrite
@@ -106,7 +105,7 @@ def test_after_a_crash_the_same_commit_lands_exactly_once(
 
 @pytest.mark.parametrize("stop", Stop)
 @pytest.mark.parametrize(("name", "number"), POINTS)
-def test_a_store_that_fails_once_leaves_no_lie(name: str, number: int, stop: Stop) -> None:
+def test_a_store_that_fails_once_leaves_no_false_state(name: str, number: int, stop: Stop) -> None:
     store, work = _case(name)
     before = _uuids(store)
     try:
@@ -119,7 +118,7 @@ def test_a_store_that_fails_once_leaves_no_lie(name: str, number: int, stop: Sto
 
 @pytest.mark.parametrize("stop", Stop)
 @pytest.mark.parametrize(("name", "number"), POINTS)
-def test_a_store_that_fails_from_some_call_on_leaves_no_lie(
+def test_a_store_that_fails_from_some_call_on_leaves_no_false_state(
     name: str, number: int, stop: Stop
 ) -> None:
     store, work = _case(name)

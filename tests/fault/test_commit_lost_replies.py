@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lancelake.commit.loop import commit
-from lancelake.commit.request import CommitRequest
-from lancelake.commit.result import CommitResult
+from lancelake.commit.request import CommitRequest, CommitResult
 from lancelake.errors import (
     ContentionError,
     StorageDeniedError,
@@ -48,9 +47,14 @@ def test_a_create_whose_reply_was_lost_is_recognised(store: DictStore) -> None:
     )
 
 
-def test_a_create_that_never_arrived_is_made_again(store: DictStore) -> None:
+def test_a_create_that_never_arrived_is_made_again(
+    store: DictStore, caplog: pytest.LogCaptureFixture
+) -> None:
     result = _commit(FailingCalls([0, 1], only=CREATES).on(store))
-    assert (result.version, result.attempts, result.metrics.doubts) == (2, 3, 2)
+    assert (result.version, result.attempts, result.metrics.lost_replies) == (2, 3, 2)
+    warnings = [record.getMessage() for record in caplog.records]
+    assert len(warnings) == 2
+    assert all("the reply to the commit of version 2 of" in text for text in warnings)
 
 
 def test_a_rival_between_two_lost_creates_is_followed(store: DictStore) -> None:

@@ -15,16 +15,7 @@ from google.protobuf.message import Message
 from pyroaring import BitMap
 
 from lancelake.errors import LanceTableError
-from lancelake.format import (
-    deletion,
-    index_details,
-    index_meta,
-    key_filter,
-    manifest_codec,
-    primary_key,
-    refs,
-    transaction,
-)
+from lancelake.format import deletion, index_meta, manifest_codec, primary_key, refs, transaction
 from lancelake.format.arrow_schema import (
     public_field,
     public_schema,
@@ -35,7 +26,6 @@ from lancelake.format.bases import BasePath
 from lancelake.format.fragment import DeletionFileType, ExternalFile, Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import BaseId, FieldId, Version
-from lancelake.format.key_filter import BloomKeys, ExactKeys, KeyExistenceFilter
 from lancelake.format.merged_generation import MergedGeneration
 from lancelake.format.operations import (
     Clone,
@@ -47,8 +37,8 @@ from lancelake.format.operations import (
     UpdateBases,
     UpdateMemWalState,
 )
-from lancelake.format.rowids.lineage import VersionSequence
-from lancelake.format.rowids.sequence import RowIdSequence
+from lancelake.format.primary_key import BloomKeys, ExactKeys, KeyExistenceFilter
+from lancelake.format.rowids import RowIdSequence, VersionSequence
 from lancelake.format.schema import Schema
 from lancelake.format.transaction import Transaction
 from lancelake.proto import table_pb2, transaction_pb2
@@ -125,7 +115,7 @@ def read_indices(data: bytes) -> None:
     indices = index_meta.decode_section(data)
     for index in indices:
         attempt(index.fragments)
-        attempt(lambda index=index: index_details.describe(index.details))
+        attempt(lambda index=index: index_meta.describe(index.details))
     index_meta.encode_section(indices)
 
 
@@ -142,7 +132,7 @@ def read_operation(operation: Operation) -> None:
     if isinstance(operation, Update):
         read_fragments((*operation.new_fragments, *operation.updated_fragments))
         if operation.inserted_rows is not None:
-            key_filter.encode(operation.inserted_rows)
+            primary_key.encode(operation.inserted_rows)
 
 
 def read_array(data: bytes) -> object:

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
 from lancelake.storage import disk_sync
-from lancelake.storage import open as opening
+from lancelake.storage import open_stores as opening
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
 from tests.support.failing_store import Crash, FailingCalls, Stop
 from tests.support.official import RELEASES, OfficialPool, is_installed
 from tests.support.scalar_index_tables import rows

@@ -17,8 +17,9 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import TableNotFoundError
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
 from tests.support.doomed_writer import do
 from tests.support.official import RELEASES, OfficialPool, is_installed
 

@@ -13,7 +13,7 @@ from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.view import Freshness
 from lancelake.storage import disk_sync
-from lancelake.storage import open as opening
+from lancelake.storage import open_stores as opening
 from lancelake.storage.local import LocalStore
 from tests.support.failing_store import Crash, FailingCalls, Stop
 from tests.support.memwal_tables import keys, new_table, newest, rows, seen, writer

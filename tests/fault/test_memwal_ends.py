@@ -14,9 +14,9 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import LanceTableError, StorageUnavailableError, WriterFencedError
 from lancelake.memwal.collect import collect_garbage
-from lancelake.memwal.ended import has_mem_wal
-from lancelake.memwal.initialize import bucketed, initialize
 from lancelake.memwal.merge import merge_generations
+from lancelake.memwal.region import has_mem_wal
+from lancelake.memwal.setup import bucketed, initialize
 from lancelake.memwal.view import Freshness
 from lancelake.storage import disk_sync
 from tests.fault.test_memwal_crashes import stores
@@ -165,7 +165,7 @@ def test_an_initialization_that_stops_can_be_repeated(
 ) -> None:
     replaced = Path(shutil.copytree(kept, tmp_path / "replaced.lance"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lancelake.table.commit_hooks._installed", [])
+        patch.setattr("lancelake.events._commit_steps", [])
         overwrite(replaced)
 
     def begin(uri: Path) -> None:

@@ -14,10 +14,9 @@ import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError
 from lancelake.memwal.collect import collect_garbage
-from lancelake.memwal.initialize import bucketed, initialize
 from lancelake.memwal.merge import merge_generations
+from lancelake.memwal.setup import bucketed, flush_tails, initialize
 from lancelake.memwal.table_writer import TableWriter
-from lancelake.memwal.take_over import flush_tails
 from lancelake.memwal.view import Freshness
 from lancelake.storage.location import Location
 from lancelake.table.open import Latest, open_snapshot
@@ -29,7 +28,7 @@ from tests.support.memwal_tables import INLINE, keys, rows, seen
 
 STEPS = int(os.environ.get("LANCELAKE_S3_STEPS", "60"))
 KEYS = 10
-REFUSED = {"fail": 0.03}
+REFUSED = {"fail": 0.03, "conflict": 0.1}
 LOST = Faults(fail=0.02, lost=0.02, lost_create=0.25)
 
 
@@ -97,6 +96,7 @@ def test_refused_requests_and_lost_replies(ports: tuple[int, int], tmp_path: Pat
         for _ in range(STEPS):
             work.step()
     assert '"failed"' in (tmp_path / "endpoint.log").read_text()
+    assert '"conflict"' in (tmp_path / "endpoint.log").read_text()
     assert '"reply lost","call":"create"' in (tmp_path / "faults.log").read_text()
     assert work.journal.acknowledgements > STEPS // 4
     found = seen(open_snapshot(place, Latest()))

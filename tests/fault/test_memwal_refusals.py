@@ -23,16 +23,18 @@ from lancelake.format.index_meta import MEM_WAL
 from lancelake.format.memwal import details
 from lancelake.format.operations import CreateIndex
 from lancelake.memwal.collect import collect_garbage
-from lancelake.memwal.initialize import bucketed, details_of, initialize
 from lancelake.memwal.merge import merge_generations
+from lancelake.memwal.region import details_of
+from lancelake.memwal.setup import bucketed, initialize
 from lancelake.memwal.table_writer import TableWriter
 from lancelake.memwal.view import Freshness, open_view
 from lancelake.storage import disk_sync
-from lancelake.storage import open as opening
+from lancelake.storage import open_stores as opening
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
+from lancelake.storage.session import Session
 from lancelake.table.open import Latest, open_snapshot
-from lancelake.table.publish import CommitChoices, Surroundings, new_transaction, publish
+from lancelake.table.publish import CommitChoices, new_transaction, publish
 from tests.support.failing_store import FailingCalls
 from tests.support.manual_clock import ManualClock
 from tests.support.memwal_tables import (
@@ -166,22 +168,21 @@ def test_clocks_that_jump(tmp_path: Path, jump_s: float) -> None:
     uri = tmp_path / "t"
     new_table(uri, (1, "base"))
     clock = ManualClock()
-    around = Surroundings(clock=clock)
-    mine = writer(newest(uri), replace(INLINE, surroundings=around))
-    choices = CommitChoices(surroundings=around)
+    session = Session(clock=clock)
+    mine = writer(newest(uri, session))
     expected: dict[int, str | None] = {1: "base"}
     for turn in range(4):
         mine.put(rows((turn, f"{turn}")))
         expected[turn] = f"{turn}"
         mine.flush()
         clock.wall_s += jump_s
-        merge_generations(newest(uri), choices=choices)
-        collect_garbage(newest(uri), surroundings=around)
+        merge_generations(newest(uri, session))
+        collect_garbage(newest(uri, session))
         assert seen(newest(uri)) == expected
     mine.delete(keys(0))
     del expected[0]
     mine.close()
-    merge_generations(newest(uri), choices=choices)
+    merge_generations(newest(uri, session))
     for freshness in Freshness:
         assert seen(newest(uri), freshness) == expected
 

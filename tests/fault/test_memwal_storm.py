@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.memwal.initialize import bucketed, initialize
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
 from lancelake.memwal.merge import merge_generations
-from lancelake.memwal.take_over import flush_tails
+from lancelake.memwal.setup import bucketed, flush_tails, initialize
 from lancelake.memwal.view import Freshness
 from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
 from tests.support.memwal_storm import LINES_BETWEEN, Storm
 from tests.support.memwal_tables import newest, rows, seen
 from tests.support.official import Official

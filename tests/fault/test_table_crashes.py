@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
 from lancelake.storage import disk_sync
-from lancelake.storage import open as opening
+from lancelake.storage import open_stores as opening
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
 from tests.fault.table_works import WORKS, Seen, begin, clone_of, seen
 from tests.support.failing_store import Crash, FailingCalls, Stop
 from tests.support.official import RELEASES, OfficialPool, is_installed

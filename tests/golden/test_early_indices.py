@@ -7,18 +7,25 @@ from pathlib import Path
 
 import pytest
 
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
 from tests.support.readers import face
 
 TABLES = Path(__file__).parent / "tables"
 LEGACY = TABLES / "v0.13.0" / "legacy_indices.lance"
+STEPS = TABLES / "v0.20.0" / "indices.lance"
+"""Indices are built from version 2 to 5; then values change in place, a refresh, a compaction."""
+PAGES = TABLES / "v0.20.0" / "pages.lance"
+REPLACED = [TABLES / "v0.27.2" / "replaced.lance", TABLES / "v0.32.1" / "replaced.lance"]
+"""An index is built in version 2; then a data file is replaced."""
 GRAPH = TABLES / "v0.23.2" / "graph.lance"
 EARLY = TABLES / "v0.27.2" / "indices.lance"
 LOST_NULLS = TABLES / "v0.29.0" / "bitmap.lance"
 OTHER_COLUMNS = TABLES / "v0.32.1" / "btree.lance"
 STALE = TABLES / "v1.0.4" / "compacted_btree.lance"
 
+PAGE_FILTERS = ["k = 7", "k >= 1000 AND k < 2900", "k IN (0, 2999, 5000)", "k <> 4", "k IS NULL"]
 FILTERS = [
     (LEGACY, "id = 42"),
     (LEGACY, "id >= 10 AND id < 50"),
@@ -29,6 +36,8 @@ FILTERS = [
     (LOST_NULLS, "k IS NULL"),
     (LOST_NULLS, "k > 'bee'"),
     (OTHER_COLUMNS, "id > 30"),
+    *((PAGES, text) for text in PAGE_FILTERS),
+    *((table, text) for table in REPLACED for text in ("k = 1", "k = 501")),
     *((STALE, f"k = {key}") for key in range(0, 9000, 450)),
     (STALE, "k >= 4000 AND k < 4300"),
 ]
@@ -94,3 +103,66 @@ def test_an_index_of_release_0_29_that_lost_nothing_is_used(tmp_path: Path) -> N
     before_compaction = face.dataset(uri, version=2)
     plan = before_compaction.scanner(filter="k > 'bee'").explain_plan()
     assert "ScalarIndexQuery" in plan
+
+
+def is_indexed(table: Path | str, text: str, version: int | None = None) -> bool:
+    ds = face.dataset(str(table), version=version)
+    scan = ds.scanner(filter=text, columns=["id"])
+    plain = ds.to_table(filter=text, columns=["id"], use_scalar_index=False)
+    assert scan.to_table().to_pydict() == plain.to_pydict()
+    return "ScalarIndexQuery" in scan.explain_plan()
+
+
+@pytest.mark.parametrize(
+    ("table", "text"), [(LEGACY, "id = 42"), (OTHER_COLUMNS, "id > 30"), (PAGES, "k >= 2990")]
+)
+def test_an_index_is_used_that_is_as_it_was_built(table: Path, text: str) -> None:
+    assert is_indexed(table, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "versions"),
+    [
+        ("k >= 7", {2, 3, 4, 5}),
+        ("s = ''", {4, 5, 6, 7}),
+        ("v IS NULL", {5, 6, 7}),
+        ("v = 'a'", {5, 6, 7}),
+        # Its files do not distinguish nulls from zeros.
+        ("n = 0", set()),
+        ("n IS NULL", set()),
+    ],
+)
+def test_an_index_is_used_until_its_values_change_or_it_is_written_again(
+    text: str, versions: set[int]
+) -> None:
+    used = {version for version in range(1, 12) if is_indexed(STEPS, text, version)}
+    assert used == versions
+
+
+@pytest.mark.parametrize("table", REPLACED, ids=lambda table: table.parent.name)
+def test_an_index_of_a_replaced_data_file_is_not_used(table: Path) -> None:
+    assert is_indexed(table, "k >= 7", 2)
+    assert not is_indexed(table, "k >= 7", 3)
+
+
+def test_an_index_is_not_used_when_the_version_it_was_built_from_was_removed(
+    tmp_path: Path,
+) -> None:
+    table = shutil.copytree(STEPS, tmp_path / "t.lance")
+    for version in (1, 2, 3):
+        (table / "_versions" / f"{version}.manifest").unlink()
+    assert not is_indexed(table, "k >= 7", 5)
+    assert not is_indexed(table, "s = ''", 5)
+    assert is_indexed(table, "v = 'a'", 5)
+
+
+def test_an_index_in_legacy_files_is_refreshed_and_follows_a_compaction(tmp_path: Path) -> None:
+    uri = str(shutil.copytree(PAGES, tmp_path / "t.lance"))
+    ds = face.dataset(uri)
+    face.write_dataset(ds.to_table(limit=500), uri, mode="append")
+    ds = face.dataset(uri)
+    ds.optimize.optimize_indices()
+    ds.delete("id % 7 = 3")
+    ds.optimize.compact_files()
+    assert {len(index["fragment_ids"]) for index in face.dataset(uri).list_indices()} == {1}
+    assert all(is_indexed(uri, text) for text in PAGE_FILTERS)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from lancelake.pylance import ScanStatistics
 from tests.support.compare import assert_same_schema, assert_same_table
 from tests.support.official import Official
 from tests.support.readers import LancelakeReader, OfficialReader, face
@@ -190,3 +191,15 @@ def test_vectors_survive_beside_an_old_vector_index(copies: Path) -> None:
     vectors = face.dataset(str(copies / "v0.27.1/pq_in_schema")).to_table()["vec"]
     assert vectors.type == pa.list_(pa.float32(), 32)
     assert vectors.null_count == 0
+
+
+@pytest.mark.parametrize("column", ["bitmap", "btree"])
+def test_indices_of_release_0_20_are_used(copies: Path, column: str) -> None:
+    dataset = face.dataset(str(copies / "v0.20.0/old_btree_bitmap_indices.lance"))
+    counted: list[ScanStatistics] = []
+    scan = dataset.scanner(filter=f"{column} = 2", scan_stats_callback=counted.append)
+    assert scan.to_table().to_pydict() == {"bitmap": [2], "btree": [2]}
+    assert "ScalarIndexQuery" in scan.explain_plan()
+    assert counted[0].parts_loaded > 0
+    scan = dataset.scanner(filter=f"{column} > 2")
+    assert scan.to_table().to_pydict() == {"bitmap": [3, 4], "btree": [3, 4]}

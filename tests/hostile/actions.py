@@ -13,8 +13,8 @@ import pyarrow as pa
 
 import lancelake.pylance as lance
 from lancelake.errors import LanceTableError
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import check
 from tests.hostile import rich_table
 
 Opened = lance.LanceDataset

@@ -191,7 +191,7 @@ def rewritten(
     name: str,
     *,
     metadata: dict[str, str] | None = None,
-    values: dict[str, int] | None = None,
+    values: dict[str, object] | None = None,
     flipped: int | None = None,
 ) -> Tamper:
     """Write an index file again with other metadata, values of columns or global buffers."""
@@ -203,10 +203,10 @@ def rewritten(
         buffers = _buffers(reader)
         if flipped is not None:
             buffers = [flip(data, random.Random(flipped)) if data else data for data in buffers]
-        for column, number in (values or {}).items():
+        for column, value in (values or {}).items():
             place = rows.schema.get_field_index(column)
             field = rows.schema.field(place)
-            rows = rows.set_column(place, field, pa.array([number] * rows.num_rows, field.type))
+            rows = rows.set_column(place, field, pa.array([value] * rows.num_rows, field.type))
         file.unlink()
         folder = SegmentFolder(
             place=FileAt(root=Location.parse(file.parent.parent), path=file.parent.name)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 import lancelake.pylance as lance
+from lancelake.pylance.query import PhraseQuery
 
 _ROWS = 256
 _WORDS = ("red", "green", "blue", "black")
@@ -85,6 +86,9 @@ READS: dict[str, Callable[[lance.LanceDataset], object]] = {
     "bloom filter": _filtered("hash = 9"),
     "ngrams": _filtered("contains(name, 'of 25')"),
     "words": lambda table: table.to_table(columns=["id"], full_text_query="red"),
+    "phrase": lambda table: table.to_table(
+        columns=["id"], full_text_query=PhraseQuery("red and", "text")
+    ),
     "quantized": _nearest("pq"),
     "graph": _nearest("graph"),
     "indices": lambda table: table.describe_indices(),

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import lancelake.pylance as lance
-from lancelake.memwal.lookup import find_rows
 from lancelake.memwal.merge import merge_generations
+from lancelake.memwal.search import find_rows
 from lancelake.memwal.view import Freshness, open_view
 from tests.support import memwal_tables as mem
 

@@ -6,12 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.errors import CorruptTableError, InvalidRequestError
+from lancelake.errors import CorruptTableError, DamagedIndexError, InvalidRequestError
 from lancelake.index.text.parameters import TextParameters
-from tests.hostile import indexed_table
+from lancelake.maintenance.check.run import check
+from lancelake.pylance.query import PhraseQuery
+from lancelake.storage.location import Location
+from tests.hostile import indexed_table, mutants
 from tests.hostile.document_cases import rewritten
 
 NEAREST = {"column": "pq", "q": [0.5] * 8, "k": 3}
@@ -37,6 +41,37 @@ def test_a_refresh_reports_tokens_that_are_out_of_range(original: Path) -> None:
     rewritten(_file(original, "part_0_tokens.lance"), values={"_token_id": 1 << 31})(original)
     with pytest.raises(CorruptTableError, match="index 'text_idx' cannot be read"):
         _refreshed(original)
+
+
+@pytest.mark.parametrize("act", ["compact_files", "optimize_indices"])
+@pytest.mark.parametrize(
+    ("file", "value"), [("part_0_tokens.lance", "_token_id"), ("part_0_docs.lance", None)]
+)
+def test_a_damaged_text_index_is_reported(
+    tmp_path: Path, act: str, file: str, value: str | None
+) -> None:
+    table = mutants.build_indexed(tmp_path / "t.lance", "text")
+    damaged = table / _file(table, file)
+    if value is None:
+        damaged.write_bytes(damaged.read_bytes()[:-100] + bytes(100))
+    else:
+        rewritten(_file(table, file), values={value: 1 << 31})(table)
+    with pytest.raises(CorruptTableError, match="index 'text_idx' cannot be read"):
+        getattr(lance.dataset(table).optimize, act)()
+    codes = [finding.code for finding in check(Location.parse(table), data=True)]
+    assert "index-file-damaged" in codes
+
+
+def test_lists_whose_items_end_before_they_start_are_reported(tmp_path: Path) -> None:
+    table = mutants.build_indexed(tmp_path / "t.lance", "text")
+    damaged = table / _file(table, "part_0_invert.lance")
+    data = bytearray(damaged.read_bytes())
+    # The offsets of the first column, of eight bytes each.
+    data[8 * 20 + 1] ^= 0x40
+    damaged.write_bytes(data)
+    for act in ("compact_files", "optimize_indices"):
+        with pytest.raises(CorruptTableError, match="the offsets of a page are not in order"):
+            getattr(lance.dataset(table).optimize, act)()
 
 
 def test_a_refresh_reports_a_filter_size_beyond_reason(tmp_path: Path) -> None:
@@ -85,6 +120,21 @@ def test_a_list_of_more_documents_than_there_are_is_reported(tmp_path: Path) -> 
     rewritten(_file(table, "part_0_invert.lance"), values={"_length": 1 << 31})(table)
     with pytest.raises(CorruptTableError, match="more documents than exist"):
         _refreshed(table)
+
+
+@pytest.mark.parametrize("block", [b"", b"\0" * 4])
+def test_a_phrase_search_reports_damaged_positions(tmp_path: Path, block: bytes) -> None:
+    # So many positions in one document are stored in blocks.
+    rows = pa.table({"id": [1], "text": ["alpha beta " * 150]})
+    table = lance.write_dataset(rows, tmp_path / "t.lance")
+    table.create_scalar_index("text", "INVERTED", with_position=True)
+    damaged = {"_position": [[b"\0" * 4, block]]}
+    rewritten(_file(tmp_path / "t.lance", "part_0_invert.lance"), values=damaged)(
+        tmp_path / "t.lance"
+    )
+    opened = lance.dataset(tmp_path / "t.lance")
+    with pytest.raises(DamagedIndexError, match="index 'text_idx' cannot be searched"):
+        opened.search(PhraseQuery("alpha beta", "text"), columns=["id"])
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import lancelake.pylance as lance
 from lancelake.errors import PlaceNotAllowedError, SchemaMismatchError
 from lancelake.pylance import Blob, DatasetBasePath, blob_array, blob_field
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 from tests.support.raw_text import strings
 from tests.support.s3_server import S3Server, s3_server
 
@@ -91,7 +90,7 @@ def test_a_deeply_nested_record_does_not_block_a_cleanup(s3: S3Server, uri: str)
     options = s3.storage_options
     for mode in ("create", "overwrite"):
         made = lance.write_dataset(ROWS, uri, mode=mode, storage_options=options)
-    open_store(Location.parse(uri, options)).put("_cleanup/x.json", b"[" * 200_000)
+    Location.parse(uri, options).store.put("_cleanup/x.json", b"[" * 200_000)
     assert made.cleanup_old_versions(timedelta(0)).old_versions == 1
     assert lance.dataset(uri, storage_options=options).to_table() == ROWS
 
@@ -100,4 +99,4 @@ def test_a_string_that_is_not_utf8_is_refused(s3: S3Server, uri: str) -> None:
     rows = pa.table({"s": strings(b"ok", b"\xff")})
     with pytest.raises(SchemaMismatchError, match="not UTF-8"):
         lance.write_dataset(rows, uri, storage_options=s3.storage_options)
-    assert not list(open_store(Location.parse(uri, s3.storage_options)).list(""))
+    assert not list(Location.parse(uri, s3.storage_options).store.list(""))

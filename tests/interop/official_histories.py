@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from lancelake.format import index_meta, manifest_codec, names, transaction
+from lancelake.format import index_meta, layout, manifest_codec, transaction
 from lancelake.format.manifest_codec import ManifestFile
 from lancelake.format.transaction import Transaction
-from lancelake.txn.state import TableState
+from lancelake.txn.options import TableState
 from tests.support.official import Official
 
 SETUP = """
@@ -250,7 +250,7 @@ def written(official: Official, uri: str, steps: tuple[str, ...], *, stable: boo
 def read(uri: str) -> list[Step]:
     """Return the versions of a table in order."""
     paths = Path(uri, "_versions").glob("*.manifest")
-    found = [_step(uri, p) for p in paths if names.parse_manifest_name(p.name) is not None]
+    found = [_step(uri, p) for p in paths if layout.parse_manifest_name(p.name) is not None]
     return sorted(found, key=lambda s: s.state.manifest.version)
 
 

@@ -9,17 +9,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
 from tests.strategies.histories import histories
 from tests.strategies.history import run_history
 from tests.strategies.target import FILE_VERSIONS, Target
-from tests.support.official import RELEASES, OfficialPool, is_installed
+from tests.support.official import RELEASES, Official, OfficialPool, is_installed
+from tests.support.sound_tables import build_sound, findings
 
 TARGETS = [
     Target(release=release, file_version=version)
     for release, version in itertools.product(RELEASES, FILE_VERSIONS)
 ]
+
+
+def test_a_table_with_every_feature_is_in_order(official: Official, tmp_path: Path) -> None:
+    root = build_sound(official, tmp_path / "table.lance")
+    assert findings(root, data=True, versions="all") == []
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)

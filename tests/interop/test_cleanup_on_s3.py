@@ -10,7 +10,6 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import VersionNotFoundError
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 from tests.support.official import Official
 from tests.support.s3_server import S3Server, s3_server
 from tests.unit.commit.dynamodb_table import items, new_table, options_for
@@ -34,7 +33,7 @@ def overwritten(uri: str, options: dict[str, str], count: int = 4) -> None:
 
 
 def files(uri: str, options: dict[str, str]) -> list[str]:
-    return sorted(info.path for info in open_store(Location.parse(uri, options)).list())
+    return sorted(info.path for info in Location.parse(uri, options).store.list())
 
 
 def test_old_versions_go_from_a_bucket(official: Official, server: S3Server) -> None:

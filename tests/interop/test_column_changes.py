@@ -17,8 +17,9 @@ from hypothesis.strategies import DataObject
 
 import lancelake.pylance as lance
 from lancelake.errors import LanceTableError
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
 from tests.strategies.column_changes import Now, column_changes
 from tests.strategies.drawn_writes import write_drawn
 from tests.strategies.histories import predicates
@@ -141,7 +142,7 @@ def test_a_series_of_changes_leads_to_the_same_table(
 
 
 @given(data=st.data())
-def test_release_4_goes_on_with_what_we_changed(
+def test_release_4_continues_after_our_changes(
     data: DataObject, official_4: Official, folder: Path
 ) -> None:
     target = Target(release="4.0.2", file_version="2.1", misreads_when_filtered=False)

@@ -7,18 +7,17 @@ from pathlib import Path
 import pytest
 
 from lancelake.clock import ManualClock
-from lancelake.commit.detached import commit_detached
+from lancelake.commit.fixed_version import commit_detached, create_table
 from lancelake.commit.loop import commit
-from lancelake.commit.new_table import create_table
 from lancelake.commit.ref_files import RefTarget, create_tag
-from lancelake.commit.result import CommitResult
-from lancelake.commit.version_line import VersionLine, open_line
+from lancelake.commit.request import CommitResult
+from lancelake.commit.versions import VersionLine, open_line
 from lancelake.format import layout
 from lancelake.format.ids import Version
 from lancelake.format.operations import Append, Operation, Overwrite
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import check
-from lancelake.table.check.finding import Severity
 from tests.support.official import Official
 from tests.support.table_builder import (
     SCHEMA,

@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
 import lancelake.pylance as lance
-from lancelake.clock import SystemIds
+from lancelake.data.column_file import WriteTask
 from lancelake.data.fragment_writer import write_fragments
-from lancelake.data.write_task import WriteTask
 from lancelake.errors import RetryableConflictError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.fragment import Fragment
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
+from lancelake.maintenance.compact import plan as planning
+from lancelake.maintenance.compact import task as staging
 from lancelake.pylance.optimize import Compaction
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
-from lancelake.table.compact import plan as planning
-from lancelake.table.compact import staging
 from tests.strategies.histories import histories
 from tests.strategies.history import run_history
 from tests.strategies.target import Target
@@ -204,7 +204,7 @@ def _write_fragments(uri: Path, sizes: list[int]) -> None:
     start = 0
     for size in sizes:
         rows = pa.table({"id": pa.array(range(start, start + size), pa.int64())})
-        found += write_fragments(task, rows.to_reader(), ids=SystemIds())
+        found += write_fragments(task, rows.to_reader())
         start += size
     publish(task.root, schema, found, task.file_version)
 

@@ -12,8 +12,9 @@ from lance.file import LanceFileWriter
 
 import lancelake.pylance as lance
 from lancelake.errors import LanceTableError
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
 from tests.support.official import Official, OfficialError
 
 ROWS = pa.table({"a": range(6), "b": [f"b{i}" for i in range(6)], "c": range(10, 16)})

@@ -9,8 +9,8 @@ import pytest
 
 from lancelake.commit.external_store import ExternalHandler, PublishedEntry
 from lancelake.commit.loop import commit
-from lancelake.commit.result import CommitResult
-from lancelake.commit.version_line import VersionLine, open_line
+from lancelake.commit.request import CommitResult
+from lancelake.commit.versions import VersionLine, open_line
 from lancelake.storage.location import Location
 from tests.support.official import Official
 from tests.support.s3_server import S3Server, s3_server

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.maintenance.check.finding import Severity
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.table.check import Severity
 from tests.support.official import Official, OfficialPool
 from tests.support.scalar_index_tables import rows
 from tests.support.sound_tables import findings
@@ -123,6 +123,14 @@ def unused_by_ours(uri: str, kinds: tuple[str, ...]) -> list[str]:
         text: ScanRequest(columns=("n",), filter=text, fast_search=True) for text in texts(kinds)
     }
     return [text for text, asked in requests.items() if plan(snapshot, asked).index_search is None]
+
+
+def scanned_by(release: str, *, stable: bool) -> list[str]:
+    """Return the conditions for which a release does not use our indices.
+
+    Release 4.0.2 does not read a BTREE of row addresses in a table with stable row ids.
+    """
+    return list(FILTERS["BTREE"]) if stable and release == OLD else []
 
 
 def texts(kinds: tuple[str, ...]) -> list[str]:
@@ -262,7 +270,7 @@ def test_indices_are_kept_by_restore_branch_and_clone(
         found.optimize.optimize_indices()
         assert found.index_statistics("i_idx")["num_unindexed_rows"] == 0
         wrong, scanned = officials(release).run(uri, ASK, texts=texts(kinds))
-        assert (wrong, scanned) == ([], []), uri
+        assert (wrong, scanned) == ([], scanned_by(release, stable=stable)), uri
 
 
 def test_cleanup_removes_the_files_of_indices_that_no_version_names(tmp_table: str) -> None:
@@ -321,4 +329,5 @@ def test_indices_of_a_branch_answer_after_its_compaction(
     assert [f for f in findings(Path(side)) if f.severity is Severity.ERROR] == []
     if writer == "ours":
         for release in READERS:
-            assert officials(release).run(side, ASK, texts=texts(kinds)) == [[], []], release
+            found = officials(release).run(side, ASK, texts=texts(kinds))
+            assert found == [[], scanned_by(release, stable=stable)], release

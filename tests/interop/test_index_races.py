@@ -10,7 +10,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.engine.port import JobProgress
 from lancelake.errors import IncompatibleConflictError
-from lancelake.table.check import Severity
+from lancelake.maintenance.check.finding import Severity
 from lancelake.table.index.build import IndexRun, create_index
 from lancelake.table.index.refresh import refresh_indices
 from lancelake.table.index.request import IndexRequest

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from lancelake.index.kinds import kind_named
 from lancelake.index.order import keys_of
-from lancelake.index.registry import kind_named
 from lancelake.index.scalar.keyed_sets import FILE
 from tests.strategies.index_values import TYPES, pool
 from tests.support.official import Official

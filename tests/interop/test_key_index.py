@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.maintenance.optimize import optimize
 from lancelake.storage.location import Location
 from lancelake.table.open import Latest, open_snapshot
-from lancelake.table.optimize import optimize
 from tests.support.official import Official
 from tests.support.sound_tables import findings
 
@@ -26,9 +26,9 @@ for text in texts:
     found = ds.to_table(filter=text).to_pylist()
     if sorted(map(str, scan)) != sorted(map(str, found)):
         result.append(text)
-    elif "ScalarIndexQuery" not in ds.scanner(filter=text).explain_plan():
+    elif has_index and "ScalarIndexQuery" not in ds.scanner(filter=text).explain_plan():
         result.append("not by index: " + text)
-if ds.stats.index_stats("id_idx")["num_unindexed_rows"]:
+if has_index and ds.stats.index_stats("id_idx")["num_unindexed_rows"]:
     result.append("not all rows are indexed")
 """
 
@@ -50,6 +50,8 @@ def upsert(uri: str, number: int) -> None:
 def test_releases_answer_by_the_segments_of_upserts(
     official: Official, tmp_table: str, is_stable: bool
 ) -> None:
+    # Release 4.0.2 does not read a BTREE of row addresses in a table with stable row ids.
+    asked = {"texts": TEXTS, "has_index": not is_stable or official.release != "4.0.2"}
     table = lance.write_dataset(
         rows(0, ROWS, -1), tmp_table, max_rows_per_file=1000, enable_stable_row_ids=is_stable
     )
@@ -58,9 +60,9 @@ def test_releases_answer_by_the_segments_of_upserts(
     table.update_config(limit)
     for number in range(5):
         upsert(tmp_table, number)
-        assert official.run(tmp_table, ASK, texts=TEXTS) == []
+        assert official.run(tmp_table, ASK, **asked) == []
     optimize(open_snapshot(Location.parse(tmp_table), Latest()))
-    assert official.run(tmp_table, ASK, texts=TEXTS) == []
+    assert official.run(tmp_table, ASK, **asked) == []
     assert official.count_rows(tmp_table) == ROWS + 50
 
 
@@ -72,5 +74,5 @@ def test_rows_of_a_release_are_added_after_our_next_upsert(
     upsert(tmp_table, 0)
     official.merge_insert(tmp_table, rows(ROWS + 5, 10, 9), on=["id"])
     upsert(tmp_table, 1)
-    assert official.run(tmp_table, ASK, texts=TEXTS) == []
+    assert official.run(tmp_table, ASK, texts=TEXTS, has_index=True) == []
     assert findings(tmp_table) == []

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lancelake.data.legacy.file import LegacyFile
+from lancelake.data.legacy.legacy_file import LegacyFile
 from lancelake.format import manifest_codec
 from lancelake.format.fragment import Fragment
 from lancelake.format.manifest import Manifest

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.errors import WriterFencedError
+from lancelake.errors import UnsupportedError, WriterFencedError
 from lancelake.format.ids import FieldId
-from lancelake.format.memwal import bucket_hash
+from lancelake.format.memwal import wal_keys
 from lancelake.format.memwal.region_spec import Bucketed, Unsharded
 from lancelake.memwal.collect import collect_garbage
 from lancelake.memwal.generations import open_generation, read_generation
-from lancelake.memwal.initialize import bucketed, details_of, initialize
 from lancelake.memwal.merge import merge_generations
-from lancelake.memwal.region_files import RegionFiles
+from lancelake.memwal.region import RegionFiles, details_of
+from lancelake.memwal.setup import bucketed, initialize
 from lancelake.memwal.shape import RowShape
 from lancelake.memwal.view import Freshness, open_view, unmerged_generations
 from lancelake.memwal.writer import RegionWriter
@@ -266,7 +266,7 @@ def test_buckets_are_those_of_the_release(
 ) -> None:
     official_14.write(tmp_path / "t", pa.table({"v": values}))
     expected = official_14.run(tmp_path / "t", BUCKETS, count=1000)
-    assert bucket_hash.buckets(values, 1000).tolist() == expected
+    assert wal_keys.buckets(values, 1000).tolist() == expected
 
 
 def test_official_4_works_beside_a_mem_wal(tmp_path: Path, official_4: Official) -> None:
@@ -425,3 +425,33 @@ result = ds.mem_wal_index_details()
         ours.initialize_mem_wal(**options)
         assert ours.mem_wal_index_details() == theirs
         assert official_14.run(str(tmp_path / f"ours{number}"), read) == theirs
+
+
+def test_bytes_are_not_divided_into_buckets_by_the_official_release_either(
+    tmp_path: Path, official_14: Official
+) -> None:
+    code = """
+try:
+    lance.dataset(uri).initialize_mem_wal(bucket_column="id", num_buckets=3)
+    result = "initialized"
+except OSError as error:
+    result = "cannot be used as a shard key" in str(error)
+"""
+    found = {}
+    for kind in (pa.binary(), pa.large_binary(), pa.string(), pa.int16(), pa.bool_()):
+        metadata = {"lance-schema:unenforced-primary-key": "true"}
+        schema = pa.schema([pa.field("id", kind, nullable=False, metadata=metadata)])
+        for release in ("theirs", "ours"):
+            lance.write_dataset(schema.empty_table(), tmp_path / f"{release}-{kind}")
+        theirs = official_14.run(str(tmp_path / f"theirs-{kind}"), code) is True
+        ours = False
+        try:
+            lance.dataset(tmp_path / f"ours-{kind}").initialize_mem_wal(
+                bucket_column="id", num_buckets=3
+            )
+        except UnsupportedError:
+            ours = True
+        found[str(kind)] = (theirs, ours)
+    refused = {name for name, (theirs, _) in found.items() if theirs}
+    assert refused == {name for name, (_, ours) in found.items() if ours}
+    assert refused == {"binary", "large_binary"}

@@ -8,9 +8,9 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import WriterFencedError
-from lancelake.memwal.initialize import bucketed, initialize
-from lancelake.memwal.lookup import find_rows
 from lancelake.memwal.merge import merge_generations
+from lancelake.memwal.search import find_rows
+from lancelake.memwal.setup import bucketed, initialize
 from lancelake.memwal.view import Freshness, open_view
 from lancelake.storage.location import Location
 from lancelake.table.open import Latest, open_snapshot

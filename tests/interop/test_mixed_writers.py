@@ -15,8 +15,9 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
 from tests.support.mixed_writer import SCHEMA
 from tests.support.official import RELEASES, OfficialPool, interpreter, is_installed
 from tests.support.s3_server import s3_server

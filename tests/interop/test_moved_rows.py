@@ -9,11 +9,10 @@ from pyroaring import BitMap
 
 import lancelake.pylance as ours
 from lancelake.expr.condition import Column, Comparison, Operator, TextMatch, TextTest
-from lancelake.index.coverage import IndexedVersion
-from lancelake.index.fragment_reuse import RowMoves
 from lancelake.index.kind import DROPPED
-from lancelake.index.recorded_moves import with_inline_moves
-from lancelake.index.registry import kind_of
+from lancelake.index.kinds import kind_of
+from lancelake.index.moved_rows import RowMoves, with_inline_moves
+from lancelake.index.stored_segment import IndexedVersion
 from tests.support.index_laws import Rows, ensure_bounds
 from tests.support.index_tables import entries_of, facts_of_entry, rows_of
 from tests.support.official import RELEASES, Official, OfficialPool

@@ -13,12 +13,11 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.operations.update_config import MapUpdate
-from lancelake.format.rowids.lineage import VersionSequence
+from lancelake.format.rowids import VersionSequence
 from lancelake.format.schema import Schema
 from lancelake.format.transaction import Transaction
-from lancelake.txn import build, index_coverage, metadata, row_ids
-from lancelake.txn.options import BuildOptions, VersionChoices
-from lancelake.txn.state import TableState
+from lancelake.txn import build, index_coverage, row_id_assignment, table_metadata
+from lancelake.txn.options import BuildOptions, TableState, VersionChoices
 from tests.interop.official_histories import HISTORIES, LATER_HISTORIES, Step, read, written
 from tests.support.official import Official
 
@@ -130,7 +129,7 @@ def _forget(ours: dict[str, Any], theirs: dict[str, Any], key: str) -> None:
 
 def _with_key_marks(schema: Schema) -> Schema:
     nothing = {f.id: MapUpdate(entries=FrozenMap()) for f in schema.walk()}
-    return metadata.with_field_metadata(schema, nothing)
+    return table_metadata.with_field_metadata(schema, nothing)
 
 
 def plain(state: TableState) -> dict[str, Any]:
@@ -172,7 +171,9 @@ def _plain_fragment(fragment: Fragment) -> dict[str, Any]:
         "files": fragment.files,
         "deletion file": fragment.deletion_file,
         "rows": fragment.physical_rows,
-        "ids": None if fragment.row_ids is None else row_ids.row_id_values(fragment).tolist(),
+        "ids": None
+        if fragment.row_ids is None
+        else row_id_assignment.row_id_values(fragment).tolist(),
         "created": _versions(fragment.created_at_versions, rows),
         "updated": _versions(fragment.last_updated_at_versions, rows),
         "unknown": fragment.unknown,

@@ -9,8 +9,7 @@ import pytest
 
 from lancelake.expr.condition import Column, TextMatch, TextTest
 from lancelake.index.kind import BuildInput, IdKind
-from lancelake.index.scalar.ngram.folding import BEFORE_14, IN_ALL, SINCE_14, folding
-from lancelake.index.scalar.ngram.kind import NGRAM
+from lancelake.index.scalar.ngram import BEFORE_14, IN_ALL, NGRAM, SINCE_14, folding
 from tests.support.index_laws import ensure_bounds, facts_of, new_folder
 from tests.support.index_tables import ASK, add_index, entries_of, opened, rows_of
 from tests.support.official import RELEASES, Official, OfficialPool

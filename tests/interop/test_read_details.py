@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+import lancelake
+from tests.support.column_gaps import gapped_table
 from tests.support.compare import assert_same_table
 from tests.support.official import Official
 from tests.support.readers import LancelakeReader, OfficialReader, Reader, face
@@ -155,7 +158,11 @@ def test_pages(official: Official, table: str, page: dict[str, object]) -> None:
     ensure_same(official, lambda reader: reader.read(table, 1, **page))
 
 
-@pytest.mark.parametrize("columns", [["größe"], ["with space", "key"], ["s"]], ids=str)
+@pytest.mark.parametrize(
+    "columns",
+    [["größe"], ["with space", "key"], ["s"], ["key", "_rowid", "key", "_rowid"]],
+    ids=str,
+)
 def test_take_of_columns(official: Official, table: str, columns: list[str]) -> None:
     ensure_same(official, lambda reader: reader.take(table, 1, [0, 3, 5], columns))
 
@@ -237,3 +244,12 @@ def test_fixed_size_lists_of_structs_are_read_beside_other_columns(
     rows = pa.table({"key": pa.array(range(4)), "f": pa.array(lists, pa.list_(item, 2))})
     official.write(tmp_table, rows, data_storage_version="2.2")
     assert_same_table(face.dataset(tmp_table).to_table(), rows)
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_columns_of_files_with_more_columns_are_the_same(
+    version: str, official: Official, tmp_path: Path
+) -> None:
+    gapped = gapped_table(tmp_path / "t.lance", version)
+    expected = OfficialReader(official).read(str(gapped), 1)
+    assert lancelake.dataset(gapped).to_table().equals(expected)

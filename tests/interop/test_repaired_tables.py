@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.maintenance.repair import RepairOptions, find_healthy, repair, restore_healthy
 from lancelake.storage.location import Location
-from lancelake.table.repair import RepairOptions, find_healthy, repair, restore_healthy
 from tests.support.compare import assert_same_rows
 from tests.support.official import Official
 from tests.support.official_process import OfficialError
 from tests.support.raw_text import TEXTS, binaries, with_text
 from tests.support.sound_tables import build_sound, codes
-from tests.unit.table.check.test_version_damage import DAMAGE
+from tests.unit.maintenance.check.test_version_damage import DAMAGE
 
 BY_NAME = {name: damage for name, damage, _, _ in DAMAGE}
 MENDED = (

@@ -17,8 +17,9 @@ from hypothesis.strategies import DataObject
 
 import lancelake.pylance as lance
 from lancelake.errors import LanceTableError
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
 from tests.strategies.drawn_writes import write_drawn
 from tests.strategies.histories import predicates
 from tests.strategies.row_edits import Edit, edits

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
 from tests.support.racers import OURS, Ask, Racers
 
 ROUNDS = int(os.environ.get("LANCELAKE_RACE_ROUNDS", "3"))

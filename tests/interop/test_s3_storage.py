@@ -12,7 +12,6 @@ from lance.file import LanceFileReader, LanceFileWriter
 
 from lancelake.errors import InvalidRequestError, StorageError
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
 from tests.conformance.store_suite import Law, each_store_law
 from tests.support.official import Official
@@ -44,19 +43,19 @@ def bucket(s3: S3Server) -> str:
 @each_store_law
 def test_s3_store(law: Law, s3: S3Server, bucket: str) -> None:
     root = f"s3://{bucket}/some/ta ble%2525"
-    law(open_store(Location.parse(root, s3.storage_options)))
+    law(Location.parse(root, s3.storage_options).store)
 
 
 def test_official_branch_is_found_on_s3(official: Official, s3: S3Server, bucket: str) -> None:
     location = Location.parse(f"s3://{bucket}/t.lance", s3.storage_options)
     official.run(location.uri, WRITE_BRANCH, options=location.storage_options)
-    assert_has_branch(open_store(location))
+    assert_has_branch(location.store)
 
 
 def test_official_branch_is_found_on_disk(official: Official, tmp_path: Path) -> None:
     location = Location.parse(tmp_path / "t.lance")
     official.run(location.uri, WRITE_BRANCH, options={})
-    assert_has_branch(open_store(location))
+    assert_has_branch(location.store)
 
 
 def test_our_branch_is_found_by_official_on_s3(
@@ -64,7 +63,7 @@ def test_our_branch_is_found_by_official_on_s3(
 ) -> None:
     location = Location.parse(f"s3://{bucket}/t.lance", s3.storage_options)
     official.run(location.uri, WRITE_BRANCH, options=location.storage_options)
-    store = open_store(location)
+    store = location.store
     store.put("_refs/branches/other%2Fy.json", store.get("_refs/branches/feature%2Fx.json"))
     found = official.run(location.uri, LIST_BRANCHES, options=location.storage_options)
     assert found == ["feature/x", "other/y"]
@@ -102,7 +101,7 @@ def test_the_codec_opens_the_uri_of_a_child(name: str, s3: S3Server, bucket: str
     table = pa.table({"a": [1, 2]})
     with LanceFileWriter(child.uri, table.schema, storage_options=child.storage_options) as writer:
         writer.write_batch(table)
-    assert open_store(root).list_names("data") == [name]
+    assert root.store.list_names("data") == [name]
     assert LanceFileReader(child.uri, storage_options=child.storage_options).num_rows() == 2
 
 
@@ -119,7 +118,7 @@ def test_the_codec_opens_the_uri_of_a_child(name: str, s3: S3Server, bucket: str
 )
 def test_option_spelling_is_understood(spelling, s3: S3Server, bucket: str) -> None:
     options = spelling(s3.storage_options)
-    store = open_store(Location.parse(f"s3://{bucket}/t", options))
+    store = Location.parse(f"s3://{bucket}/t", options).store
     store.put("a", b"1")
     assert s3.keys(bucket) == ["t/a"]
 
@@ -134,10 +133,10 @@ def test_environment_is_read_at_every_open(
 ) -> None:
     location = Location.parse(f"s3://{bucket}/t")
     monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
-    open_store(location)
+    assert location.store
     for key, value in s3.storage_options.items():
         monkeypatch.setenv(key.upper() if key.startswith("aws_") else f"AWS_{key.upper()}", value)
-    store = open_store(location)
+    store = location.store
     store.put("a", b"1")
     assert store.get("a") == b"1"
 
@@ -147,13 +146,13 @@ def test_options_win_over_the_environment(
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    store = open_store(Location.parse(f"s3://{bucket}/t", s3.storage_options))
+    store = Location.parse(f"s3://{bucket}/t", s3.storage_options).store
     store.put("a", b"1")
     assert s3.keys(bucket) == ["t/a"]
 
 
 def test_missing_bucket_is_not_an_absent_object(s3: S3Server) -> None:
-    store = open_store(Location.parse("s3://no-such-bucket/t", s3.storage_options))
+    store = Location.parse("s3://no-such-bucket/t", s3.storage_options).store
     with pytest.raises(StorageError, match="bucket"):
         store.get("a")
     with pytest.raises(StorageError, match="bucket"):
@@ -161,7 +160,7 @@ def test_missing_bucket_is_not_an_absent_object(s3: S3Server) -> None:
 
 
 def without_table(uris: list[str], options: dict[str, str]) -> list[str]:
-    stores = {uri: open_store(Location.parse(uri, options)) for uri in uris}
+    stores = {uri: Location.parse(uri, options).store for uri in uris}
     return [uri for uri, store in stores.items() if not store.list_names("_versions")]
 
 

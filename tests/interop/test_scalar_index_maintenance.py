@@ -9,7 +9,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.index.kind import DROPPED, IndexKind
-from lancelake.index.registry import kind_named
+from lancelake.index.kinds import kind_named
 from tests.support.index_segments import build_input
 from tests.support.official import Official
 from tests.support.scalar_index_tables import (

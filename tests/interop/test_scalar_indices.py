@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.index.registry import kind_named
+from lancelake.index.kinds import kind_named
 from tests.support.official import Official
 from tests.support.scalar_index_tables import FILTERS, IndexedTable, create_index, rows
 

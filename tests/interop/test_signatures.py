@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.pylance._dataset.arguments.offered_options import NOT_OFFERED, TUNING
-from lancelake.pylance._dataset.versions.refs import Branches, Tags
-from lancelake.pylance._dataset.writing.write import write_options
+from lancelake.pylance._dataset.arguments import NOT_OFFERED, TUNING
+from lancelake.pylance._dataset.refs import Branches, Tags
+from lancelake.pylance._dataset.write import write_options
 from lancelake.pylance.fragment import LanceFragment, write_fragments
 from tests.support.official import Official
 

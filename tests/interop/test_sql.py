@@ -16,7 +16,7 @@ import lancelake.pylance as lance
 from lancelake.errors import InvalidExpressionError, LanceTableError
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.stream import run
-from lancelake.table import sql
+from lancelake.table import sql_query
 from tests.support.compare import assert_same_table
 
 NAN = float("nan")
@@ -228,7 +228,7 @@ class Watched:
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     """Watch the scans of queries."""
     watched = Watched()
-    monkeypatch.setattr(sql, "run", watched.run)
+    monkeypatch.setattr(sql_query, "run", watched.run)
     return watched
 
 
@@ -319,15 +319,15 @@ def test_sorting_can_spill_to_disk(path: Path) -> None:
 def test_a_join_that_does_not_fit_into_memory_is_sorted(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context = sql._context
+    context = sql_query._context
     plans: list[bool] = []
 
-    def short(request: sql.SqlRequest, *, spills: bool) -> Any:
+    def short(request: sql_query.SqlRequest, *, spills: bool) -> Any:
         plans.append(spills)
-        monkeypatch.setattr(sql, "_MEMORY_BYTES", 512 << 20 if spills else 1 << 10)
+        monkeypatch.setattr(sql_query, "_MEMORY_BYTES", 512 << 20 if spills else 1 << 10)
         return context(request, spills=spills)
 
-    monkeypatch.setattr(sql, "_context", short)
+    monkeypatch.setattr(sql_query, "_context", short)
     query = 'SELECT count(*) AS n FROM dataset a JOIN dataset b ON a."Name" = b."Name"'
     found = result(lance, path, query)
     assert plans[-1]

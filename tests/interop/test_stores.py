@@ -26,7 +26,6 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 from tests.support.compare import assert_same_table
 from tests.support.read_tables import varied, versioned
 from tests.support.s3_server import S3Server, s3_server
@@ -64,7 +63,7 @@ def memory(folder: Path) -> Location:
 
 def uploaded(folder: Path, uri: str, options: dict[str, str]) -> Location:
     place = Location.parse(uri, options)
-    store = open_store(place)
+    store = place.store
     for path in folder.rglob("*"):
         if path.is_file():
             store.put(str(path.relative_to(folder)), path.read_bytes())
@@ -135,12 +134,12 @@ def test_table_survives_pickling(opened: Open) -> None:
     assert_same_table(pickle.loads(pickle.dumps(found)).to_table(), found.to_table())
 
 
-def test_missing_version_is_told(opened: Open) -> None:
+def test_missing_version_is_an_error(opened: Open) -> None:
     with pytest.raises(VersionNotFoundError, match="the latest is 4"):
         opened("versioned", 99)
 
 
-def test_place_without_a_table_is_told(opened: Open) -> None:
+def test_location_without_a_table_is_an_error(opened: Open) -> None:
     with pytest.raises(TableNotFoundError, match=r"nosuch\.lance was not found"):
         opened("nosuch")
 
@@ -158,18 +157,18 @@ def test_missing_data_file_is_named(
     place = uploaded(folder / "versioned.lance", uri, options)
     found = lance.dataset(place.uri, storage_options=options)
     gone = found.get_fragment(1).data_files()[0].path
-    open_store(place).delete(f"data/{gone}")
+    place.store.delete(f"data/{gone}")
     with pytest.raises(CorruptTableError, match=gone) as caught:
         found.to_table()
     assert (caught.value.table, caught.value.version) == (place.uri, 4)
 
 
-def test_missing_bucket_is_told(s3: S3Server) -> None:
+def test_missing_bucket_is_an_error(s3: S3Server) -> None:
     with pytest.raises(StorageError, match="no-such-bucket"):
         lance.dataset("s3://no-such-bucket/t", storage_options=s3.storage_options)
 
 
-def test_wrong_scheme_is_told() -> None:
+def test_wrong_scheme_is_an_error() -> None:
     with pytest.raises(ValueError, match="unknown scheme 'ftp'"):
         lance.dataset("ftp://host/t")
 
@@ -202,14 +201,14 @@ def denying() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("version", [None, 1, "tag", ("branch", None)])
-def test_wrong_credentials_are_told(s3: S3Server, denying: str, version: Any) -> None:
+def test_wrong_credentials_are_an_error(s3: S3Server, denying: str, version: Any) -> None:
     options = {**s3.storage_options, "aws_endpoint": denying}
     with pytest.raises(StorageDeniedError) as caught:
         lance.dataset("s3://bucket/t.lance", version, storage_options=options)
     assert isinstance(caught.value, PermissionError)
 
 
-def test_credentials_that_expire_are_told_while_reading(bucket: Location, denying: str) -> None:
+def test_credentials_that_expire_while_reading_are_an_error(bucket: Location, denying: str) -> None:
     found = lance.dataset(f"{bucket.uri}/varied.lance", storage_options=bucket.storage_options)
     options = {**bucket.storage_options, "aws_endpoint": denying}
     place = Location.parse(found.uri, options)

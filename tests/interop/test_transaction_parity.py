@@ -9,12 +9,8 @@ from typing import Any
 
 import pytest
 
-from lancelake.format import manifest_codec, names, transaction
-from lancelake.pylance._dataset.writing.transaction import (
-    Transaction,
-    from_transaction,
-    to_transaction,
-)
+from lancelake.format import layout, manifest_codec, transaction
+from lancelake.pylance._dataset.transactions import Transaction, from_transaction, to_transaction
 from tests.interop import plain_values
 from tests.interop.plain_values import plain, printed
 from tests.support.official import Official
@@ -147,7 +143,7 @@ def told(
 def decoded(root: Path, version: int) -> transaction.Transaction:
     """Read what led to a version straight from the table's files."""
     for path in (root / "_versions").iterdir():
-        name = names.parse_manifest_name(path.name)
+        name = layout.parse_manifest_name(path.name)
         if name is not None and name.version == version:
             file = manifest_codec.decode(path.read_bytes())
             data = file.inline_transaction

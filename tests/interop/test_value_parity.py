@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lancelake.format import index_meta, manifest_codec, names
+from lancelake.format import index_meta, layout, manifest_codec
 from lancelake.format.manifest_codec import ManifestFile
-from lancelake.pylance._dataset.indices.index_values import describe, inform
+from lancelake.pylance._dataset.index_values import describe, inform
 from lancelake.pylance._values.fragment_metadata import FragmentMetadata, from_fragment
 from lancelake.pylance.schema import LanceSchema, json_to_schema, schema_to_json
 from tests.interop import plain_values
@@ -122,7 +122,7 @@ WITHOUT_MAP = pa.schema([field for field in ARROW if field.name != "m"], ARROW.m
 
 
 def manifest(uri: str) -> ManifestFile:
-    found = [names.parse_manifest_name(path.name) for path in Path(uri, "_versions").iterdir()]
+    found = [layout.parse_manifest_name(path.name) for path in Path(uri, "_versions").iterdir()]
     newest = max((name for name in found if name is not None), key=lambda name: name.version)
     return manifest_codec.decode(Path(uri, "_versions", newest.name).read_bytes())
 

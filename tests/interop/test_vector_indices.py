@@ -159,6 +159,9 @@ def test_flat_search_of_multivectors_equals_release_14(
 ) -> None:
     lists = [[MATRIX[i].tolist(), MATRIX[(i + 7) % ROWS].tolist()] for i in range(200)]
     lists[3] = []
+    lists[4][1] = [float("nan")] * DIMENSION
+    lists[5][0] = [float("nan"), *lists[5][0][1:]]
+    lists[6] = [[float("nan")] * DIMENSION] * 2
     data = {
         "id": pa.array(range(200), pa.int64()),
         "v": pa.array(lists, pa.list_(pa.list_(pa.float32(), DIMENSION))),

@@ -17,7 +17,6 @@ from lancelake.data.schema_check import ensure_fits
 from lancelake.errors import SchemaMismatchError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 from tests.strategies.tables import schemas, tables
 from tests.strategies.target import Target
 from tests.support.compare import assert_same_table, table_difference
@@ -284,7 +283,7 @@ def test_tables_on_s3_are_read(official: Official) -> None:
     with s3_server() as server:
         root = Location.parse(f"s3://{server.new_bucket()}/some/table", server.storage_options)
         fragments = write_table(root, table, "2.2", max_rows_per_file=8)
-        sizes = [open_store(root).head(f"data/{f.files[0].path}").size_bytes for f in fragments]
+        sizes = [root.store.head(f"data/{f.files[0].path}").size_bytes for f in fragments]
         assert sizes == [fragment.files[0].file_size_bytes for fragment in fragments]
         code = """
 ds = lance.dataset(uri, storage_options=options)

@@ -12,10 +12,11 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import UnsupportedError
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
 from lancelake.pylance import LanceOperation
-from lancelake.pylance._dataset.writing.write import write_fragments
+from lancelake.pylance._dataset.write import write_fragments
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
 from tests.support.compare import assert_same_rows, assert_same_table
 from tests.support.official import Official
 from tests.support.row_changes import delete_rows, update_rows

@@ -9,10 +9,10 @@ from pyroaring import BitMap
 
 import lancelake.pylance as ours
 from lancelake.expr.condition import Column, Comparison, Operator
-from lancelake.index.coverage import IndexedVersion
 from lancelake.index.kind import IndexKind
 from lancelake.index.scalar.bloom_filter import BLOOM_FILTER
 from lancelake.index.scalar.zone_map import ZONE_MAP
+from lancelake.index.stored_segment import IndexedVersion
 from tests.support.index_laws import Rows, ensure_bounds
 from tests.support.index_tables import entries_of, facts_of_entry, rows_of
 from tests.support.official import RELEASES, Official, OfficialPool

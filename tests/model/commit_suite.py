@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lancelake.commit.history import Landed
+from lancelake.commit.candidate import Landed
 from lancelake.commit.loop import commit
-from lancelake.commit.request import CommitRequest
-from lancelake.commit.result import CommitResult
+from lancelake.commit.request import CommitRequest, CommitResult
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import CommitError, UncertainCommitError
 from lancelake.format import layout, manifest_codec
@@ -16,7 +15,7 @@ from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import Restore
 from lancelake.storage.store import ObjectStore
 from lancelake.txn import build
-from lancelake.txn.state import TableState
+from lancelake.txn.options import TableState
 from tests.support.scheduled_store import (
     EVERY,
     RACING,

@@ -12,18 +12,16 @@ from pyroaring import BitMap
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format import index_meta, layout, manifest_codec
-from lancelake.format.flags import FeatureFlags
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FieldId, FragmentId, Version
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexDetails, IndexMetadata
+from lancelake.format.manifest import FeatureFlags
 from lancelake.format.operations import CreateIndex, Restore, Rewrite
 from lancelake.format.operations.rewrite import RewriteGroup, RewrittenIndex
-from lancelake.format.rowids.lineage import VersionSequence
-from lancelake.format.rowids.segment import Range
-from lancelake.format.rowids.sequence import RowIdSequence
+from lancelake.format.rowids import Range, RowIdSequence, VersionSequence
 from lancelake.proto import table_pb2
 from lancelake.txn import fragment_reuse
-from lancelake.txn.state import TableState
+from lancelake.txn.options import TableState
 from tests.model.commit_suite import Race, Run, ensure_sound, every_run
 from tests.model.operations import MEM_WAL_ENTRY, Change, changes
 from tests.support.scheduled_store import DictStore

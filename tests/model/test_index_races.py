@@ -12,7 +12,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FieldId, Version
 from lancelake.format.index_meta import IndexDetails, IndexFile, IndexMetadata
 from lancelake.format.operations import CreateIndex
-from lancelake.txn.state import TableState
+from lancelake.txn.options import TableState
 from tests.model.commit_suite import Race, Run, ensure_sound, every_run, two_fragment_table
 from tests.model.operations import MEM_WAL_ENTRY, Change, changes
 from tests.support.scheduled_store import DictStore

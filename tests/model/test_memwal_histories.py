@@ -13,8 +13,8 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import WriterFencedError
 from lancelake.memwal.collect import collect_garbage
-from lancelake.memwal.lookup import find_rows
 from lancelake.memwal.merge import merge_generations
+from lancelake.memwal.search import find_rows
 from lancelake.memwal.view import Freshness, open_view
 from lancelake.memwal.writer import RegionWriter
 from lancelake.storage import disk_sync

@@ -19,8 +19,8 @@ from lancelake.errors import (
 )
 from lancelake.format.memwal.region_manifest import Generation
 from lancelake.memwal.generations import open_generation, read_generation
-from lancelake.memwal.initialize import details_of
 from lancelake.memwal.merge import merge_generations
+from lancelake.memwal.region import details_of
 from lancelake.memwal.shape import RowShape
 from lancelake.memwal.view import Freshness
 from lancelake.memwal.writer import RegionWriter

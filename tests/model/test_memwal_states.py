@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lancelake.clock import SystemIds
-from lancelake.memwal.initialize import details_of
+from lancelake.memwal.region import details_of
 from lancelake.memwal.writer import RegionWriter
 from lancelake.storage import disk_sync
+from lancelake.storage.session import Session
 from lancelake.storage.store import ObjectStore
-from lancelake.table.publish import Surroundings
 from tests.model.test_memwal_collection import CHANGES, Race
 from tests.support.explored_states import Explorer, Works
 from tests.support.memwal_tables import INLINE, NEW_REGION, new_table, newest, rows
@@ -32,10 +31,10 @@ class SmallRace(Race):
     def once(self, key: int, *, flushes: bool) -> Callable[[ObjectStore], None]:
         """Return a writer of one row."""
         ids = SystemIds(key)
-        options = replace(INLINE, surroundings=Surroundings(ids=ids))
+        session = Session(ids=ids)
 
         def work(store: ObjectStore) -> None:
-            mine = RegionWriter(newest(self.uri), NEW_REGION, options=options, store=store)
+            mine = RegionWriter(newest(self.uri, session), NEW_REGION, options=INLINE, store=store)
             value = f"{key}-0"
             self.possible.setdefault(key, [None]).append(value)
             mine.put(rows((key, value)))

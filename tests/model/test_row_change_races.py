@@ -6,7 +6,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, count, permutations
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,16 @@ import lancelake.pylance as lance
 from lancelake.clock import ManualClock, SystemIds
 from lancelake.commit.snapshot import Snapshot
 from lancelake.storage import disk_sync
-from lancelake.storage import open as opening
+from lancelake.storage import open_stores as opening
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
+from lancelake.storage.session import Session
 from lancelake.storage.store import ObjectStore
 from lancelake.table.merge.clauses import InsertAll, MergeSpec, UpdateAll
 from lancelake.table.merge.run import merge
 from lancelake.table.open import Latest, open_snapshot
-from lancelake.table.publish import CommitChoices, Surroundings
-from lancelake.table.rows.delete import delete
-from lancelake.table.rows.update import update
+from lancelake.table.publish import CommitChoices
+from lancelake.table.rows import delete, update
 from tests.support.failing_store import InterceptedStore
 from tests.support.scheduled_store import Outcomes, Schedule, Scheduler
 
@@ -187,11 +187,12 @@ def _run(
         return carry_out() if wait is None else wait(call, path, carry_out)
 
     def writer(work: Work, base: Snapshot, seed: int) -> Callable[[Any], Any]:
-        around_me = Surroundings(clock=ManualClock(), ids=SystemIds(seed))
+        session = Session(clock=ManualClock(), ids=SystemIds(seed))
+        mine = replace(base, location=replace(base.location, session=session))
 
         def carry_out(view: InterceptedStore) -> tuple[Work, int]:
             seats.around = view._around
-            done: Any = work.carry_out(base, CommitChoices(surroundings=around_me))
+            done: Any = work.carry_out(mine, CommitChoices())
             return work, done.snapshot.version if hasattr(done, "snapshot") else done.version
 
         return carry_out

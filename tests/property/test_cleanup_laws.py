@@ -11,15 +11,16 @@ from pathlib import Path
 import pytest
 
 from lancelake.clock import ManualClock, SystemClock
-from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import LocalEngine
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.check.run import check
+from lancelake.maintenance.cleanup import run as cleaning
+from lancelake.maintenance.cleanup.plan import CleanupPolicy, PlannedCleanup, make_plan
+from lancelake.maintenance.cleanup.run import CleanupReport, clean_up
+from lancelake.maintenance.reachable import Family
 from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
-from lancelake.table.cleanup import run as cleaning
-from lancelake.table.cleanup.planner import PlannedCleanup, make_plan
-from lancelake.table.cleanup.policy import CleanupPolicy
-from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
-from lancelake.table.reachable.version_lines import Family
+from lancelake.storage.session import Session
 from tests.support import cleanup_oracle as oracle
 from tests.support.cleanup_oracle import DETACHED, Ask
 from tests.support.random_lives import REUSES, Life
@@ -68,8 +69,12 @@ def files(top: Path) -> set[Path]:
 
 
 def cleaned(root: Path, policy: CleanupPolicy, now_ns: int) -> CleanupReport:
-    run = CleanupRun(clock=ManualClock(ns=now_ns), engine=LocalEngine(parallelism=1))
-    return clean_up(Location.parse(root), policy, run=run)
+    return clean_up(at(root, now_ns), policy, engine=LocalEngine(parallelism=1))
+
+
+def at(root: Path, now_ns: int) -> Location:
+    """Return a table at a time."""
+    return Location.parse(root, session=Session(clock=ManualClock(ns=now_ns)))
 
 
 def ensure_sound(life: Life) -> None:
@@ -88,9 +93,7 @@ def test_exactly_what_nothing_needs_is_removed(seed: int, tmp_path: Path) -> Non
         policy, ask = drawn_policy(life, root, now_ns)
         before, rows = files(life.top), life.rows()
         expected = oracle.left(life.top, root, branch, ask)
-        dry = clean_up(
-            Location.parse(root), policy, dry_run=True, run=CleanupRun(clock=ManualClock(ns=now_ns))
-        )
+        dry = clean_up(at(root, now_ns), policy, dry_run=True)
         assert files(life.top) == before
         report = cleaned(root, policy, now_ns)
         assert files(life.top) == expected

@@ -9,10 +9,9 @@ from dataclasses import astuple, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.format import fragment, fragment_traits
+from lancelake.format import fragment, fragment_list
 from lancelake.format.fragment import DataFile, Fragment
-from lancelake.format.fragment_list import FragmentList
-from lancelake.format.fragment_traits import Traits
+from lancelake.format.fragment_list import FragmentList, Traits
 from lancelake.format.ids import TOMBSTONE, FieldId, FragmentId
 from lancelake.proto import table_pb2
 from tests.strategies.format_values import fragments
@@ -77,7 +76,7 @@ def test_it_counts_the_rows(values: tuple[Fragment, ...]) -> None:
 
 @given(lists())
 def test_it_knows_the_traits_of_each(values: tuple[Fragment, ...]) -> None:
-    assert facts(read(values).traits()) == facts(fragment_traits.of(f) for f in values)
+    assert facts(read(values).traits()) == facts(fragment_list.of(f) for f in values)
 
 
 @given(lists())
@@ -104,7 +103,7 @@ def test_fragments_are_exchanged_by_id(values: tuple[Fragment, ...], data: st.Da
     after = read(values).exchanged(updated, removed=removed)
     assert after == expected
     assert after.encoded() == read(expected).encoded()
-    assert facts(after.traits()) == facts(fragment_traits.of(f) for f in expected)
+    assert facts(after.traits()) == facts(fragment_list.of(f) for f in expected)
     assert after.ids == [f.id for f in expected]
 
 
@@ -114,7 +113,7 @@ def test_it_is_sorted_by_id(values: tuple[Fragment, ...]) -> None:
 
 
 @given(lists(), lists())
-def test_it_tells_what_was_not_there_before(
+def test_it_returns_what_was_absent_before(
     values: tuple[Fragment, ...], others: tuple[Fragment, ...]
 ) -> None:
     before = read(values)

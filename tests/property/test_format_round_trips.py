@@ -12,9 +12,9 @@ from lancelake.format import (
     bases,
     fragment,
     index_meta,
-    key_filter,
     manifest_codec,
     merged_generation,
+    primary_key,
     refs,
     schema_codec,
     transaction,
@@ -80,7 +80,7 @@ def test_an_index_section_is_read_as_it_was_written(value):
 
 @given(values.key_filters())
 def test_a_key_filter_is_read_as_it_was_written(value):
-    assert key_filter.decode(key_filter.encode(value)) == value
+    assert primary_key.decode(primary_key.encode(value)) == value
 
 
 @given(values.merged_generations())

@@ -17,7 +17,7 @@ from lancelake.expr.condition import Column, Comparison, IsNull, Leaf, Membershi
 from lancelake.expr.evaluate import evaluate
 from lancelake.expr.literals import is_comparable
 from lancelake.index.kind import DROPPED, BuildInput, IndexKind, SegmentFacts
-from lancelake.index.row_ids import RowIds
+from lancelake.index.row_sets import RowIds
 from lancelake.index.scalar.bitmap import BITMAP
 from lancelake.index.scalar.btree.kind import BTREE
 from lancelake.index.sort import row_schema

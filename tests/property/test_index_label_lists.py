@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from lancelake.expr.condition import IsNull, Leaf, ListMatch, leaves
 from lancelake.expr.evaluate import evaluate
-from lancelake.expr.sql_condition import sql_condition
+from lancelake.expr.predicate import sql_condition
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.index.kind import DROPPED, SegmentFacts
-from lancelake.index.row_ids import RowIds
+from lancelake.index.row_sets import RowIds
 from lancelake.index.scalar.label_list import LABEL_LIST
 from tests.strategies.index_values import FLOATS
 from tests.support.index_segments import (

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lancelake.pylance as lance
-from lancelake.index.answer import Answer, RowMask
-from lancelake.index.row_ids import RowIds
-from lancelake.scan.index_search import addresses
+from lancelake.index.row_sets import Answer, RowIds, RowMask
+from lancelake.scan.index_search import search as addresses
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from tests.strategies.index_predicates import predicates
@@ -79,7 +78,7 @@ def test_wrong_answers_are_noticed(
 ) -> None:
     table = live(Life(is_stable, 50, 20, STEPS), str(tmp_path / "t.lance"))
     assert differences(table, TEXTS) == []
-    right = addresses.answer
+    right = addresses.answer_question
 
     def wrong(*arguments: object) -> Answer | None:
         found = right(*arguments)  # type: ignore[arg-type]  # handed on
@@ -94,5 +93,5 @@ def test_wrong_answers_are_noticed(
         false = other if side == "maybe_false" else answer.maybe_false
         return Answer(true, true, false, false)
 
-    monkeypatch.setattr(addresses, "answer", wrong)
+    monkeypatch.setattr(addresses, "answer_question", wrong)
     assert differences(table, TEXTS) != []

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 import lancelake.pylance as lance
 from lancelake.errors import LanceTableError
+from lancelake.maintenance.check.finding import Severity
+from lancelake.maintenance.repair import RepairOptions, plan, repair
 from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity
-from lancelake.table.repair import RepairOptions, plan, repair
 from tests.support.official import Official
 from tests.support.sound_tables import build_sound, findings
-from tests.unit.table.check.test_version_damage import DAMAGE
+from tests.unit.maintenance.check.test_version_damage import DAMAGE
 
 Step = Callable[[lance.LanceDataset], object]
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import Version
-from lancelake.format.rowids.lineage import VersionSequence
+from lancelake.format.rowids import VersionSequence
 from lancelake.format.transaction import Transaction
-from lancelake.txn import build, examples, registry, row_ids
+from lancelake.txn import build, conflict_matrix, registry, row_id_assignment
+from lancelake.txn.options import TableState
 from lancelake.txn.rules import AffectedRows, Compatible, Context, Retryable
-from lancelake.txn.state import TableState
 from tests.strategies.table_changes import Change, Deletions, changes, live_rows
 from tests.unit.txn.making import OPTIONS, table
 
@@ -51,7 +51,7 @@ def after_both(
 
 
 def strange(stable: bool) -> TableState:
-    head = replace(table(stable=stable), indices=(examples.mem_wal(),))
+    head = replace(table(stable=stable), indices=(conflict_matrix.mem_wal(),))
     fragments = tuple(replace(f, unknown=STRANGE) for f in head.manifest.fragments)
     return replace(head, manifest=replace(head.manifest, fragments=fragments, unknown=STRANGE))
 
@@ -124,7 +124,7 @@ def ensure_row_ids(state: TableState, deletions: Deletions) -> None:
     live: list[int] = []
     for fragment in state.manifest.fragments:
         rows = fragment.physical_rows or 0
-        values = [int(i) for i in row_ids.row_id_values(fragment)]
+        values = [int(i) for i in row_id_assignment.row_id_values(fragment)]
         assert len(values) == rows
         assert all(i < state.manifest.next_row_id for i in values)
         ensure_versions(fragment, rows, state.manifest.version)

@@ -82,3 +82,17 @@ def test_modules_with_one_importer_are_listed(tmp_path: Path) -> None:
         },
     )
     assert figures.single_use(imports(src)) == ["lancelake.c <- lancelake.a"]
+
+
+def test_a_face_is_charged_for_each_module_outside_of_it_once(tmp_path: Path) -> None:
+    src = tree(
+        tmp_path,
+        {
+            "cli/a.py": "from lancelake.core import table\nfrom lancelake.cli import b",
+            "cli/b.py": "import lancelake.core.table",
+            "clips.py": "import lancelake.core.other",
+            "core/table.py": "",
+            "core/other.py": "",
+        },
+    )
+    assert figures.face_imports(imports(src), "cli") == ["lancelake.core.table"]

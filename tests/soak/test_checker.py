@@ -347,7 +347,7 @@ GOOD_FEED = (("update_preimage", 2, 10, 5, FIRST), ("update_postimage", 2, 10, 8
         "delete of what is there",
     ],
 )
-def test_the_change_feed_tells_what_differs(
+def test_the_change_feed_reports_what_differs(
     changes: tuple[tuple[str, int, int, int, str], ...], expected: set[Wrong]
 ) -> None:
     found = history(START, UPDATED, operations=[UPDATE], feeds=(feed(*changes),))

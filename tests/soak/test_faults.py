@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import lancelake.storage.open as opening
+import lancelake.storage.open_stores as opening
 from lancelake.errors import StorageUnavailableError
 from lancelake.storage.location import Location
 from lancelake.storage.store import ObjectStore
@@ -33,7 +33,7 @@ def faulty(log: Path, faults: Faults) -> ObjectStore:
     install(faults, "seed", Journal(str(log), "0.0", "ours"))
     folder = log.parent / "store"
     folder.mkdir()
-    return opening.open_store(Location.parse(folder))
+    return Location.parse(folder).store
 
 
 def told(log: Path) -> list[str]:

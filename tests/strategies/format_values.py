@@ -20,9 +20,9 @@ from lancelake.format.fragment import (
 )
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.index_meta import IndexDetails, IndexFile, IndexMetadata
-from lancelake.format.key_filter import BloomKeys, ExactKeys, KeyExistenceFilter
 from lancelake.format.manifest import Manifest, WriterVersion
 from lancelake.format.merged_generation import MergedGeneration
+from lancelake.format.primary_key import BloomKeys, ExactKeys, KeyExistenceFilter
 from lancelake.format.refs import Branch, Fork, Tag
 from lancelake.format.schema import DictionaryPage, Encoding, Field, Schema
 

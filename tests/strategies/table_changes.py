@@ -17,10 +17,9 @@ from lancelake.format.operations import Operation
 from lancelake.format.operations.data_replacement import Replacement
 from lancelake.format.operations.rewrite import RewriteGroup
 from lancelake.format.operations.update_config import MapUpdate
-from lancelake.format.rowids.lineage import VersionSequence
-from lancelake.format.rowids.sequence import RowIdSequence
-from lancelake.txn import examples, row_ids
-from lancelake.txn.state import TableState
+from lancelake.format.rowids import RowIdSequence, VersionSequence
+from lancelake.txn import conflict_matrix, row_id_assignment
+from lancelake.txn.options import TableState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +86,7 @@ def _reserve(draw: DrawFn, head: TableState, deletions: Deletions, label: str) -
 @st.composite
 def _index(draw: DrawFn, head: TableState, deletions: Deletions, label: str) -> Change:
     covered = [f.id for f in head.manifest.fragments if draw(st.booleans())]
-    entry = examples.index(f"{label}-index", examples.VALUE, *covered)
+    entry = conflict_matrix.index(f"{label}-index", conflict_matrix.VALUE, *covered)
     return Change(operation=ops.CreateIndex(new_indices=(entry,)))
 
 
@@ -108,13 +107,13 @@ def _update(draw: DrawFn, head: TableState, deletions: Deletions, label: str) ->
     moved = sum(len(rows) for rows in taken.values())
     new = _new(label, moved + inserted)
     if head.manifest.has_stable_row_ids:
-        ids = [row_ids.row_id_values(current[i])[list(rows)] for i, rows in taken.items()]
+        ids = [row_id_assignment.row_id_values(current[i])[list(rows)] for i, rows in taken.items()]
         new = replace(new, row_ids=RowIdSequence.of(np.concatenate(ids)).encode())
     op = ops.Update(
         updated_fragments=updated,
         removed_fragment_ids=removed,
         new_fragments=(new,),
-        fields_for_preserving_frag_bitmap=(examples.TEXT,),
+        fields_for_preserving_frag_bitmap=(conflict_matrix.TEXT,),
     )
     return Change(operation=op, rows=taken)
 
@@ -129,7 +128,7 @@ def _compact(draw: DrawFn, head: TableState, deletions: Deletions, label: str) -
     new = replace(_new(f"{label}-compacted", len(live)), id=FragmentId(number))
     if head.manifest.has_stable_row_ids:
         made = VersionSequence.constant(1, rows=len(live)).encode()
-        ids = RowIdSequence.of(row_ids.row_id_values(old)[live]).encode()
+        ids = RowIdSequence.of(row_id_assignment.row_id_values(old)[live]).encode()
         new = replace(new, row_ids=ids, created_at_versions=made, last_updated_at_versions=made)
     group = RewriteGroup(old_fragments=(old,), new_fragments=(new,))
     return Change(operation=ops.Rewrite(groups=(group,)))
@@ -138,7 +137,7 @@ def _compact(draw: DrawFn, head: TableState, deletions: Deletions, label: str) -
 @st.composite
 def _replace_column(draw: DrawFn, head: TableState, deletions: Deletions, label: str) -> Change:
     chosen = draw(st.sampled_from(head.manifest.fragments))
-    file = examples.data_file(f"{label}-column.lance", (examples.VALUE,))
+    file = conflict_matrix.data_file(f"{label}-column.lance", (conflict_matrix.VALUE,))
     replacement = Replacement(fragment_id=chosen.id, new_file=file)
     return Change(operation=ops.DataReplacement(replacements=(replacement,)))
 
@@ -171,7 +170,7 @@ def _without(
 
 
 def _new(path: str, rows: int) -> Fragment:
-    fragment = examples.fragment(FragmentId(0), path=f"{path}.lance")
+    fragment = conflict_matrix.fragment(FragmentId(0), path=f"{path}.lance")
     return replace(fragment, physical_rows=rows)
 
 
@@ -180,7 +179,7 @@ def live_rows(state: TableState, deletions: Deletions) -> set[tuple[str, int, st
     found = set()
     for each in state.manifest.fragments:
         gone = deletions.load_deletions(each)
-        key, value = (_file(each, f).path for f in (examples.KEY, examples.VALUE))
+        key, value = (_file(each, f).path for f in (conflict_matrix.KEY, conflict_matrix.VALUE))
         found |= {(key, n, value) for n in range(each.physical_rows or 0) if n not in gone}
     return found
 

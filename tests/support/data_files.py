@@ -12,10 +12,9 @@ import pyarrow as pa
 from lance.file import LanceFileReader, LanceFileWriter
 
 from lancelake.data.codec import file_layout
-from lancelake.data.codec.column_transplant import transplant
-from lancelake.data.codec.container import Container, open_container
-from lancelake.data.codec.file_layout import ColumnKind, FileLayout
-from lancelake.data.codec.read_groups import ReadGroup, read_groups
+from lancelake.data.codec.file_layout import ColumnKind, Container, FileLayout, open_container
+from lancelake.data.codec.lance_file import ReadGroup, read_groups
+from lancelake.data.codec.transplant import transplant
 from tests.support.legacy_tables import MemorySource
 
 FILES = Path(__file__).parent.parent / "unit" / "data" / "files"

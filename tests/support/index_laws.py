@@ -26,7 +26,6 @@ from lancelake.expr.condition import (
     Truth,
 )
 from lancelake.expr.evaluate import evaluate
-from lancelake.index.answer import Answer, RowMask
 from lancelake.index.kind import (
     ROW_ID,
     VALUE,
@@ -36,7 +35,7 @@ from lancelake.index.kind import (
     OpenSegment,
     SegmentFacts,
 )
-from lancelake.index.row_ids import RowIds
+from lancelake.index.row_sets import Answer, RowIds, RowMask
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
 

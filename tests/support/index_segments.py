@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from lancelake.data.codec.index_file import SegmentFolder
-from lancelake.index.answer import Answer, RowMask
 from lancelake.index.kind import (
     ROW_ID,
     VALUE,
@@ -21,6 +20,7 @@ from lancelake.index.kind import (
     Order,
     SegmentFacts,
 )
+from lancelake.index.row_sets import Answer, RowMask
 from lancelake.index.sort import value_sorted
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt

@@ -14,7 +14,7 @@ from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.format import index_meta, manifest_codec
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.index.kind import IdKind, IndexKind, OpenSegment, SegmentFacts
-from lancelake.pylance._dataset.indices.index_values import Index, IndexFile
+from lancelake.pylance._dataset.index_values import Index, IndexFile
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
 from tests.support.index_laws import Rows

@@ -11,7 +11,9 @@ from _pytest.runner import runtestprotocol
 
 # Of both messages: "failed to connect back" and "waiting for the Python worker to connect back".
 GAVE_UP = "to connect back"
-_ATTEMPTS = 4
+# What such a worker says when it finds that Spark has gone, to a test that expects another error.
+CAME_LATE = "CANNOT_OPEN_SOCKET"
+_ATTEMPTS = 8
 
 
 def run_until_workers_connect(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
@@ -20,7 +22,10 @@ def run_until_workers_connect(item: pytest.Item, nextitem: pytest.Item | None) -
     hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     for attempt in range(_ATTEMPTS):
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
-        gave_up = any(report.failed and GAVE_UP in report.longreprtext for report in reports)
+        gave_up = any(
+            report.failed and (GAVE_UP in report.longreprtext or CAME_LATE in report.capstderr)
+            for report in reports
+        )
         if gave_up and attempt < _ATTEMPTS - 1:
             item._initrequest()  # type: ignore[attr-defined]  # the next attempt has new fixtures
             continue

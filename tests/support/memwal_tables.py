@@ -10,15 +10,15 @@ import pyarrow as pa
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.index_meta import MEM_WAL
-from lancelake.format.memwal import names
+from lancelake.format.memwal import wal_files
 from lancelake.format.memwal.region_manifest import RegionManifest
 from lancelake.format.memwal.region_spec import SPEC_ID
 from lancelake.format.operations import CreateIndex
-from lancelake.memwal.initialize import bucketed, initialize
+from lancelake.memwal.setup import bucketed, initialize
 from lancelake.memwal.view import Freshness, open_view
-from lancelake.memwal.writer import RegionWriter
-from lancelake.memwal.writer_options import WriterOptions
+from lancelake.memwal.writer import RegionWriter, WriterOptions
 from lancelake.storage.location import Location
+from lancelake.storage.session import Session
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices, new_transaction, publish
 
@@ -39,7 +39,7 @@ KEY = {"lance-schema:unenforced-primary-key": "true"}
 SCHEMA = pa.schema(
     [pa.field("id", pa.int64(), nullable=False, metadata=KEY), pa.field("name", pa.utf8())]
 )
-REGION = names.bucket_region(0)
+REGION = wal_files.bucket_region(0)
 NEW_REGION = RegionManifest(region_id=REGION, spec_id=SPEC_ID)
 INLINE = WriterOptions(flushes_in_background=False)
 
@@ -61,9 +61,9 @@ def new_table(uri: str | Path, *pairs: tuple[int, str | None]) -> Snapshot:
     return initialize(base, bucketed(base, "id", 1))
 
 
-def newest(uri: str | Path) -> Snapshot:
+def newest(uri: str | Path, session: Session | None = None) -> Snapshot:
     """Open the newest version."""
-    return open_snapshot(Location.parse(uri), Latest())
+    return open_snapshot(Location.parse(uri, session=session), Latest())
 
 
 def writer(base: Snapshot, options: WriterOptions = INLINE) -> RegionWriter:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import itertools
 import json
 import os
 import selectors
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,9 +42,20 @@ class OfficialError(Exception):
 
 
 def interpreter(release: str) -> Path:
-    """Return the Python of the environment that holds the release."""
+    """Return the Python of the environment that holds the release.
+
+    The package of the codec is a whole release; where no other is installed, it stands for the
+    releases of its major version.
+    """
     root = Path(os.environ.get("LANCELAKE_INTEROP", REPO / ".interop"))
-    return root / release / "bin" / "python"
+    pinned = root / release / "bin" / "python"
+    if not pinned.exists() and _major(importlib.metadata.version("pylance")) == _major(release):
+        return Path(sys.executable)
+    return pinned
+
+
+def _major(release: str) -> str:
+    return release.partition(".")[0]
 
 
 def is_installed(release: str) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lancelake.clock import SystemIds
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.commit_ports import write_deletions
 from lancelake.data.deletion_files import load_deletions
@@ -19,12 +18,11 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.operations import Delete, Update
 from lancelake.pylance import LanceDataset, dataset
-from lancelake.pylance._dataset.writing.write import write_fragments
+from lancelake.pylance._dataset.write import write_fragments
 from lancelake.pylance._values.fragment_metadata import to_fragment
 from lancelake.table.publish import CommitChoices, new_transaction, publish
 
 Rows = dict[FragmentId, BitMap]
-_IDS = SystemIds()
 
 
 def delete_rows(uri: str, where: str, *, retries: int = 50, **options: Any) -> LanceDataset:
@@ -96,7 +94,7 @@ def _without(base: Snapshot, rows: Rows) -> tuple[tuple[Fragment, ...], tuple[Fr
             continue
         before = fragment.deletion_file
         encoding = deletion.choose_encoding(len(gone), before.file_type if before else None)
-        file = write_deletions(base.location, fragment.id, gone, base.version, encoding, _IDS)
+        file = write_deletions(base.location, fragment.id, gone, base.version, encoding)
         updated.append(replace(fragment, deletion_file=file))
     return tuple(updated), tuple(removed)
 

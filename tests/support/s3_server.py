@@ -25,11 +25,42 @@ _SECRET = "test-secret"
 _bucket_numbers = itertools.count()
 
 
+class Faults:
+    """A status that conditional puts are answered with, before or after they are carried out."""
+
+    def __init__(self) -> None:
+        self.hits = 0
+        self.is_carried_out = False
+        self._status: int | None = None
+        self._burst = 1
+        self._puts = 0
+
+    def begin(self, status: int, *, burst: int, is_carried_out: bool = False) -> None:
+        """Answer `burst` puts with a status, let the next one succeed, and so on."""
+        self._status, self._burst, self.is_carried_out = status, burst, is_carried_out
+        self.hits = self._puts = 0
+
+    def end(self) -> None:
+        """Let all puts succeed."""
+        self._status = None
+
+    def due(self, environ: Any) -> int | None:
+        """Return the status that a request is answered with; None to carry it out."""
+        has_condition = {"HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH"} & environ.keys()
+        if self._status is None or environ["REQUEST_METHOD"] != "PUT" or not has_condition:
+            return None
+        is_hit = self._puts % (self._burst + 1) < self._burst
+        self._puts += 1
+        self.hits += is_hit
+        return self._status if is_hit else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Server:
     """A running S3 endpoint."""
 
     endpoint: str
+    faults: Faults
 
     @property
     def storage_options(self) -> dict[str, str]:
@@ -75,11 +106,13 @@ class S3Server:
 @contextlib.contextmanager
 def s3_server() -> Iterator[S3Server]:
     """Run a server as long as the block does."""
-    server = make_server("127.0.0.1", 0, _OneAtATime(), threaded=True, request_handler=_Silent)
+    faults = Faults()
+    app = _OneAtATime(faults)
+    server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=_Silent)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
-        yield S3Server(endpoint=f"http://127.0.0.1:{server.server_port}")
+        yield S3Server(endpoint=f"http://127.0.0.1:{server.server_port}", faults=faults)
     finally:
         server.shutdown()
         thread.join()
@@ -94,10 +127,20 @@ class _Silent(MotoRequestHandler):
 class _OneAtATime:
     """Makes conditional puts atomic: moto checks first and writes later."""
 
-    def __init__(self) -> None:
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
         self._app = DomainDispatcherApplication(create_backend_app)
         self._lock = threading.Lock()
 
     def __call__(self, environ: Any, start_response: Any) -> Iterable[bytes]:
         with self._lock:
-            return list(self._app(environ, start_response))
+            status = self._faults.due(environ)
+            if status is None:
+                return list(self._app(environ, start_response))
+            if self._faults.is_carried_out:
+                list(self._app(environ, lambda *_: None))
+            else:
+                # Unread, the body would be the beginning of the next request.
+                environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            start_response(f"{status} Fault", [("Content-Type", "text/plain")])
+            return [b""]

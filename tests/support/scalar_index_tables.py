@@ -13,11 +13,10 @@ import pyarrow as pa
 import lancelake.pylance as lance
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.expr.condition import And, Condition, Not, Or
-from lancelake.expr.sql_condition import sql_condition
+from lancelake.expr.predicate import sql_condition
 from lancelake.format import index_meta, manifest_codec
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.index_meta import IndexMetadata
-from lancelake.index.answer import Answer
 from lancelake.index.kind import (
     BuildInput,
     BuiltSegment,
@@ -26,9 +25,10 @@ from lancelake.index.kind import (
     OpenSegment,
     SegmentFacts,
 )
-from lancelake.index.registry import kind_of, kind_of_files
+from lancelake.index.kinds import kind_of, kind_of_files
+from lancelake.index.row_sets import Answer
 from lancelake.index.scalar.btree.kind import BTREE
-from lancelake.pylance._dataset.indices.index_values import Index, IndexFile, from_index
+from lancelake.pylance._dataset.index_values import Index, IndexFile, from_index
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
 from tests.support.index_segments import build_input, truths

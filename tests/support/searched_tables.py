@@ -12,8 +12,8 @@ import pyarrow as pa
 import lancelake.pylance as lance
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.index.kind import IdKind, IndexKind
-from lancelake.index.registry import kind_named
-from lancelake.pylance._dataset.indices.index_values import Index, IndexFile
+from lancelake.index.kinds import kind_named
+from lancelake.pylance._dataset.index_values import Index, IndexFile
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
 from tests.support.index_segments import build_input

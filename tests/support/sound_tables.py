@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lancelake.maintenance.check.finding import Finding
+from lancelake.maintenance.check.run import Versions, check
 from lancelake.storage.location import Location
-from lancelake.table.check import Finding, Versions, check
 from tests.support.official import Official
 
 # Versions: 1 create, 2 append, 3 delete, 4 index, 5 config; a tag on 1, a branch from 5.

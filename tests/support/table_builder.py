@@ -12,33 +12,30 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.clock import Clock, Ids, ManualClock, SystemIds
-from lancelake.commit.conditional_put import ConditionalPut
-from lancelake.commit.history import Landed, landed_at
-from lancelake.commit.request import CommitRequest, RequestChoices
-from lancelake.commit.services import CommitServices
+from lancelake.commit.candidate import Landed, landed_at
+from lancelake.commit.handler import ConditionalPut
+from lancelake.commit.request import CommitRequest, CommitServices, RequestChoices
 from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.version_line import VersionLine
+from lancelake.commit.versions import VersionLine
 from lancelake.format import arrow_schema, deletion, index_meta, layout, manifest_codec, transaction
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId, FragmentId, Version
 from lancelake.format.index_meta import IndexMetadata
-from lancelake.format.manifest import Manifest, WriterVersion
-from lancelake.format.names import (
+from lancelake.format.layout import (
     ManifestNaming,
     data_file_name,
     manifest_name,
     transaction_file_name,
 )
+from lancelake.format.manifest import Manifest, WriterVersion
 from lancelake.format.operations import Operation, Overwrite
 from lancelake.format.operations.update_config import MapUpdate, UpdateConfig
 from lancelake.format.transaction import Transaction
 from lancelake.storage.location import Location
 from lancelake.storage.store import ObjectStore
-from lancelake.txn.facts import NOTHING_KNOWN, Facts, MissingFacts
-from lancelake.txn.options import BuildOptions
-from lancelake.txn.state import TableState
+from lancelake.txn.options import NOTHING_KNOWN, BuildOptions, Facts, MissingFacts, TableState
 
 ROWS = 10
 WRITER = WriterVersion(library="lancelake", version="0.0.0")

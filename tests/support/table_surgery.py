@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-from lancelake.format.names import parse_manifest_name
+from lancelake.format.layout import parse_manifest_name
 from lancelake.proto import table_pb2, transaction_pb2
 
 FOOTER = struct.Struct("<qHH4s")

@@ -10,16 +10,16 @@ from typing import Any
 import pyarrow as pa
 
 from lancelake.clock import SystemIds
+from lancelake.data.column_file import WriteTask
 from lancelake.data.fragment_writer import write_fragments
-from lancelake.data.write_task import WriteTask
-from lancelake.format import arrow_schema, file_version, layout, manifest_codec, names
+from lancelake.format import arrow_schema, file_version, layout, manifest_codec
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId, Version
 from lancelake.format.manifest import Manifest, WriterVersion
 from lancelake.format.schema import Schema
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
+from lancelake.storage.session import Session
 
 Options = Any  # further fields of a WriteTask
 
@@ -36,10 +36,11 @@ def write_table(
     schema = arrow_schema.from_arrow(table.schema)
     reader = table.to_reader(batch_rows)
     where = root if isinstance(root, Location) else Location.parse(root)
+    # The names of files are the same each time.
+    named = replace(where, session=Session(ids=SystemIds(7)))
+    format = file_version.from_name(version)
     fragments = write_fragments(
-        WriteTask(root=where, schema=schema, file_version=file_version.from_name(version), **task),
-        reader,
-        ids=SystemIds(7),
+        WriteTask(root=named, schema=schema, file_version=format, **task), reader
     )
     publish(where, schema, fragments, file_version.from_name(version))
     return fragments
@@ -59,5 +60,5 @@ def publish(
         writer_version=WriterVersion(library="lancelake", version="0.1.0"),
         max_fragment_id=len(numbered) - 1 if numbered else None,
     )
-    name = names.manifest_name(1, names.ManifestNaming.V2)
-    open_store(root).put(layout.manifest(name), manifest_codec.encode(manifest))
+    name = layout.manifest_name(1, layout.ManifestNaming.V2)
+    root.store.put(layout.manifest(name), manifest_codec.encode(manifest))

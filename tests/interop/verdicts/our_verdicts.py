@@ -23,10 +23,9 @@ from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import Delete, Operation, Rewrite, Update
 from lancelake.format.transaction import Transaction
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
+from lancelake.table.history import version_rows
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices, publish
-from lancelake.table.version_delta import live_rows
 from lancelake.txn.rules import AffectedRows
 from tests.interop.verdicts.golden import Change, Scene, Verdicts
 
@@ -69,7 +68,7 @@ def _after(scene: Scene, theirs: _Made, made: dict[str, _Made]) -> Iterator[tupl
 def _place(scene: Scene) -> Location:
     """Put the table, and the deletion files of all changes, where nothing lies yet."""
     place = Location.parse(f"memory://verdicts-{next(_numbers)}/table")
-    store = open_store(place)
+    store = place.store
     deletions = {p: data for c in scene.changes.values() for p, data in c.deletions.items()}
     for path, data in {**scene.table, **deletions}.items():
         store.put(path, data)
@@ -90,8 +89,8 @@ def _verdict(base: Snapshot, mine: _Made) -> str:
         return f"invalid: {error.problem}"
     except LanceTableError as error:
         return f"failed: {type(error).__name__}: {error.problem}"
-    open_store(base.location).delete(layout.manifest(made.name.name))
-    return f"ok, {live_rows(made)} rows"
+    base.location.store.delete(layout.manifest(made.name.name))
+    return f"ok, {version_rows(made)} rows"
 
 
 def _commit(base: Snapshot, change: Transaction, choices: CommitChoices) -> Snapshot:

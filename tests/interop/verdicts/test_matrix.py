@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lancelake.txn.matrix import PairOutcome, matrix
+from lancelake.txn.conflict_matrix import PairOutcome, matrix
 from tests.interop.verdicts.golden import load_verdicts
 from tests.support.official import RELEASES
 
