@@ -28,6 +28,21 @@ setup: $(ENVIRONMENTS) ## Build every environment (the other targets do it when 
 test: setup ## Run the tests (TESTS=path for a part of them)
 	$(BIN)/pytest -n 2 --dist worksteal --durations=15 $(TESTS)
 
+FAST := tests/unit/{format,txn,commit,storage,expr,data,index,scan,table,maintenance,feed,describe,core,engine}
+
+.PHONY: test-fast
+test-fast: .venv/.installed ## Run the tests of the core alone, without Spark and official releases
+	LANCELAKE_INTEROP=/nonexistent $(BIN)/pytest -n 2 --dist worksteal $(FAST)
+
+.PHONY: coverage
+coverage: .interop/python-3.13/.synced ## Compare the lines that the tests of the core run with coverage.toml (UPDATE=--update writes it)
+	rm -rf build/coverage
+	LANCELAKE_INTEROP=/nonexistent .interop/python-3.13/bin/python -m pytest -p scripts.coverage_figures -n 2 --dist worksteal $(FAST)
+	.interop/python-3.13/bin/python scripts/coverage_figures.py $(UPDATE)
+
+.PHONY: test-all
+test-all: test test-spark-4.1 test-spark-4.2 test-python-3.12 test-python-3.13 test-python-3.14 test-oldest test-libraries test-lancedb test-ui ## Run all tests on all supported versions of Python and Spark, which takes hours
+
 .PHONY: test-spark-4.1 test-spark-4.2
 test-spark-4.1 test-spark-4.2: test-spark-%: setup .interop/spark-%/.synced ## Run the Spark tests on an older Spark
 	.interop/spark-$*/bin/pytest -n 2 --dist worksteal tests/spark
@@ -35,6 +50,10 @@ test-spark-4.1 test-spark-4.2: test-spark-%: setup .interop/spark-%/.synced ## R
 .PHONY: test-python-3.12 test-python-3.13 test-python-3.14
 test-python-3.12 test-python-3.13 test-python-3.14: test-python-%: setup .interop/python-%/.synced ## Run the tests on a newer Python (TESTS=tests/unit for a part)
 	.interop/python-$*/bin/pytest -n 2 --dist worksteal $(TESTS)
+
+.PHONY: test-oldest
+test-oldest: .interop/oldest/.synced ## Run the tests of the core and the commands with the oldest dependencies
+	LANCELAKE_INTEROP=/nonexistent .interop/oldest/bin/pytest -n 2 --dist worksteal --ignore tests/unit/spark tests/unit tests/cli tests/property
 
 .PHONY: test-libraries
 test-libraries: setup .interop/libraries/.synced ## Run the tests with Hugging Face, Ray and a notebook kernel
@@ -49,6 +68,10 @@ test-ui: setup ## Run the tests of the explorer in Chromium, which it installs a
 	command -v chromium chromedriver >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver; }
 	LANCELAKE_UI_LARGE=$(or $(LARGE),10000) $(BIN)/pytest -n0 tests/ui
 
+.PHONY: jar
+jar: .venv/.installed ## Compile the jar of the Spark connector from java/
+	$(BIN)/python scripts/jar.py
+
 .PHONY: java
 java: setup .interop/spark-4.1/.synced .interop/spark-4.2/.synced ## Run the tests of the Java classes on each supported Spark
 	for python in .interop/spark-4.1 .interop/spark-4.2 .venv; do $$python/bin/pytest -n0 tests/spark/test_java_classes.py; done
@@ -56,6 +79,10 @@ java: setup .interop/spark-4.1/.synced .interop/spark-4.2/.synced ## Run the tes
 .PHONY: faults
 faults: setup ## Kill parts of Spark applications, each in turn, many times (ROUNDS=20)
 	LANCELAKE_FAULT_ROUNDS=$(or $(ROUNDS),20) $(BIN)/pytest -n0 tests/spark_faults
+
+.PHONY: spark-storm
+spark-storm: setup ## Kill drivers of streams out of a changing table, and executors of jobs (KILLS=30 SEED=1)
+	LANCELAKE_STREAM_KILLS=$(or $(KILLS),30) LANCELAKE_STREAM_SEED=$(SEED) LANCELAKE_EXECUTOR_KILLS=$(or $(KILLS),30) $(BIN)/pytest -n0 -s tests/spark_faults/test_stream_storm.py tests/spark_faults/test_executor_storm.py
 
 .PHONY: memwal
 memwal: setup ## Kill processes of a MemWAL, and try all orders of its writers and collectors (KILLS=200 SEEDS=300)
@@ -81,8 +108,8 @@ vector-recall: setup ## Recall of vector indices against official Lance (ROWS=10
 examples: setup ## Run the examples of all docstrings and pages
 	LANCELAKE_EXAMPLES=all $(BIN)/pytest -n0 tests/docs
 
-.PHONY: check lint types layers sizes mirrors public-api locks
-check: lint types layers sizes mirrors public-api locks ## Lint, format, types, layers, sizes, mirrors, public API, lock files
+.PHONY: check lint types layers sizes public-api locks
+check: lint types layers sizes public-api locks ## Lint, format, types, layers, sizes, public API, lock files
 
 lint: setup
 	$(BIN)/ruff check .
@@ -97,9 +124,6 @@ layers: setup
 
 sizes: setup
 	$(BIN)/python scripts/check_sizes.py
-
-mirrors: setup
-	$(BIN)/python scripts/check_mirrors.py
 
 public-api: setup
 	$(BIN)/python scripts/public_api.py
@@ -121,8 +145,8 @@ fmt: .venv/.installed ## Format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .
 
 .PHONY: proto
-proto: .venv/.installed ## Generate src/lancelake/proto from protos/
-	$(BIN)/python -m grpc_tools.protoc -I protos --python_out=src --pyi_out=src protos/lancelake/proto/*.proto
+proto: .interop/protoc/.synced ## Generate src/lancelake/proto from protos/
+	.interop/protoc/bin/python -m grpc_tools.protoc -I protos --python_out=src --pyi_out=src protos/lancelake/proto/*.proto
 
 .PHONY: docs
 docs: .venv/.installed ## Build the documentation site into site/
@@ -145,7 +169,7 @@ soak: setup ## Many writers, readers and faults at once (MINUTES=10 SEED=1 ARGS=
 	$(BIN)/python -m soak.run --minutes $(MINUTES) --seed $(SEED) $(ARGS)
 
 .PHONY: demo
-demo: setup ## Run the pipeline on local Spark, on generated data (ARGS="--rows 100000")
+demo: .venv/.installed ## Run the pipeline on local Spark, on generated data (ARGS="--rows 100000")
 	$(BIN)/python examples/demo.py $(ARGS)
 
 .interop/spark-%/.synced: requirements/spark-%.lock .venv/.uv/.ready scripts/install.sh pyproject.toml
@@ -155,7 +179,7 @@ demo: setup ## Run the pipeline on local Spark, on generated data (ARGS="--rows 
 	@UV_SYSTEM_CERTS=1 .venv/.uv/bin/uv pip install --quiet --offline --no-deps --no-build-isolation --python .interop/spark-$*/bin/python --editable .
 	@touch $@
 
-.interop/peers/.synced .interop/libraries/.synced: .interop/%/.synced: requirements/%.lock .venv/.uv/.ready scripts/install.sh pyproject.toml
+.interop/oldest/.synced .interop/peers/.synced .interop/libraries/.synced: .interop/%/.synced: requirements/%.lock .venv/.uv/.ready scripts/install.sh pyproject.toml
 	@echo "setting up .interop/$*"
 	@mkdir -p .interop
 	@scripts/install.sh .interop/$* $<
@@ -167,6 +191,12 @@ demo: setup ## Run the pipeline on local Spark, on generated data (ARGS="--rows 
 	@mkdir -p .interop
 	@PYTHON=$$(scripts/find_python.sh $*) && export PYTHON && scripts/install.sh .interop/python-$* $<
 	@UV_SYSTEM_CERTS=1 .venv/.uv/bin/uv pip install --quiet --offline --no-deps --no-build-isolation --python .interop/python-$*/bin/python --editable .
+	@touch $@
+
+.interop/protoc/.synced: requirements/protoc.lock .venv/.uv/.ready scripts/install.sh
+	@echo "setting up .interop/protoc"
+	@mkdir -p .interop
+	@scripts/install.sh .interop/protoc $<
 	@touch $@
 
 .PHONY: dist
@@ -191,7 +221,7 @@ clean: ## Remove environments, caches and built things
 	@touch $@
 
 .venv/.synced: requirements/dev.lock .venv/.uv/.ready scripts/install.sh
-	@echo "setting up .venv"
+	@echo "setting up .venv: $$(grep -c '==' $<) packages"
 	@scripts/install.sh .venv $<
 	@touch $@
 

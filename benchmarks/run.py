@@ -36,7 +36,7 @@ from benchmarks import (
 )
 from benchmarks.measure import Case, Comparison, compare
 from benchmarks.processes import Skipped, measured
-from lancelake.suggest import suggestion
+from lancelake.errors import suggestion
 
 _HERE = Path(__file__).parent
 _PACKAGES = ("lancelake", "pylance", "pyarrow", "datafusion", "numpy", "pyspark")

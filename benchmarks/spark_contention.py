@@ -16,6 +16,7 @@ from benchmarks.spark_runs import quiet_session
 
 _LIBRARY = "lancelake.pylance"
 _SECONDS = 20.0
+_TARGET = 2.0
 _MERGE = """MERGE INTO lance.`{uri}` t USING late s ON t.id = s.id
 WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"""
 
@@ -34,7 +35,7 @@ def comparisons(spark: SparkSession) -> Iterator[Comparison]:
     alone = _measured(spark, 0, 0)
     for appenders, rate in LOADS:
         beside = _measured(spark, appenders, rate)
-        yield compared("Spark MERGE", appenders, rate, beside, alone)
+        yield compared("Spark MERGE", appenders, rate, beside, alone, target=_TARGET)
 
 
 def _measured(spark: SparkSession, appenders: int, rate: int) -> Landed:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 from demo_official import opened_by_official
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import lancelake
 from lancelake.spark import LanceTable, session
@@ -20,7 +22,12 @@ QUIET = {
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # A busy machine starts its processes slowly.
+    "spark.network.timeout": "600s",
+    "spark.python.authenticate.socketTimeout": "600s",
 }
+LATE = "to connect back"
+ATTEMPTS = 5
 
 
 def started(master: str, folder: Path) -> SparkSession:
@@ -81,32 +88,28 @@ class Pipeline:
         events.repartition(2).write.mode("overwrite").parquet(inbox)
         before = lancelake.LanceDataset(self.orders).count_rows()
         for _ in range(2):
-            query = (
+            run_to_end(
                 self.spark.readStream.schema(events.schema)
                 .parquet(inbox)
                 .writeStream.format("lance")
-                .option("checkpointLocation", str(self.folder / "checkpoint"))
-                .trigger(availableNow=True)
-                .start(self.orders)
+                .option("checkpointLocation", str(self.folder / "checkpoint")),
+                self.orders,
             )
-            query.awaitTermination()
         after = lancelake.LanceDataset(self.orders).count_rows()
         return f"{after - before:,} rows streamed in, once, though the query ran twice"
 
     def feed(self) -> str:
         """Read what changed since the first version, as a stream into another table."""
-        query = (
+        run_to_end(
             self.spark.readStream.format("lance")
             .option("readChangeFeed", "true")
             .option("startingVersion", "2")
             .load(self.orders)
             .select("id", "_change_type", "_commit_version")
             .writeStream.format("lance")
-            .option("checkpointLocation", str(self.folder / "feed-checkpoint"))
-            .trigger(availableNow=True)
-            .start(self.changes)
+            .option("checkpointLocation", str(self.folder / "feed-checkpoint")),
+            self.changes,
         )
-        query.awaitTermination()
         counts = self.spark.read.format("lance").load(self.changes).groupBy("_change_type").count()
         found = sorted((row[0], row[1]) for row in counts.collect())
         return ", ".join(f"{count:,} {kind}" for kind, count in found)
@@ -151,16 +154,14 @@ class Pipeline:
             (f.col("id") % 1000).alias("id"), f.col("id").alias("left")
         )
         counts.dropDuplicates(["id"]).repartition(1).write.mode("overwrite").parquet(inbox)
-        query = (
+        run_to_end(
             self.spark.readStream.schema(counts.schema)
             .parquet(inbox)
             .writeStream.format("lance")
             .option("mode", "upsert")
-            .option("checkpointLocation", str(self.folder / "stock-checkpoint"))
-            .trigger(availableNow=True)
-            .start(place)
+            .option("checkpointLocation", str(self.folder / "stock-checkpoint")),
+            place,
         )
-        query.awaitTermination()
         table = LanceTable.forPath(self.spark, place)
         before = lancelake.LanceDataset(place).wal.count_rows()
         table.mergeWal(flush=True)
@@ -195,6 +196,23 @@ class Pipeline:
             ("official Lance", self.official),
             ("check", self.check),
         ]
+
+
+def run_to_end(writer: DataStreamWriter, place: str) -> None:
+    """Run a stream until it has read what there is.
+
+    Spark waits ten seconds for the process of a stream, and no setting changes that. On a busy
+    machine the query may need to be started again: its checkpoint says where.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        query = writer.trigger(availableNow=True).start(place)
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            if LATE not in str(error) or attempt == ATTEMPTS:
+                raise
+        else:
+            return
 
 
 def orders(spark: SparkSession, start: int, stop: int) -> DataFrame:

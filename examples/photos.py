@@ -18,7 +18,7 @@ from rich.text import Text
 
 import lancelake
 from lancelake.cli.console import stdout
-from lancelake.cli.main import app
+from lancelake.cli.group import app
 
 SEED = 7
 DIMENSIONS = 32

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from lancelake.txn.matrix import markdown
+from lancelake.txn.conflict_matrix import markdown
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "conflicts.md"

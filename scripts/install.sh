@@ -15,7 +15,10 @@ fi
 export UV_SYSTEM_CERTS=1
 
 [ -x "$environment/bin/python" ] || "${PYTHON:-python3}" -m venv --without-pip "$environment"
-if ! "$bootstrap/uv" pip sync --quiet --require-hashes --python "$environment/bin/python" "$lock"; then
+# Downloads are shown while they run; what is no terminal gets no list of all packages.
+exec 3>&2
+[ -t 2 ] || exec 3> >(grep --line-buffered -v '^ [-+~] ' >&2)
+if ! "$bootstrap/uv" pip sync --require-hashes --python "$environment/bin/python" "$lock" 2>&3; then
   echo "uv could not install $lock; trying pip" >&2
   "${pip[@]}" --python "$environment/bin/python" install --quiet --require-hashes --requirement "$lock"
 fi

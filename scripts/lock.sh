@@ -14,8 +14,10 @@ for release in requirements/spark-*.txt; do
   "${compile[@]}" pyproject.toml "$release" --group dev --output-file "${release%.txt}.lock"
 done
 for others in peers libraries; do
-  "${compile[@]}" pyproject.toml "requirements/$others.txt" --extra search --output-file "requirements/$others.lock"
+  "${compile[@]}" pyproject.toml "requirements/$others.txt" --extra cli --extra search --output-file "requirements/$others.lock"
 done
+"${compile[@]}" pyproject.toml requirements/oldest.txt --resolution lowest-direct \
+  --extra cli --extra dynamodb --extra otel --extra search --extra ui --output-file requirements/oldest.lock
 for source in requirements/*.in; do
   "${compile[@]}" "$source" --output-file "${source%.in}.lock"
 done

@@ -88,10 +88,10 @@ def _plain(parameter: inspect.Parameter) -> inspect.Parameter:
 
 
 def _commands() -> Iterator[str]:
-    from lancelake.cli.group import COMMANDS, load_command  # noqa: PLC0415  # slow to load
+    from lancelake.cli.group import command_names, load_command  # noqa: PLC0415  # slow to load
 
     context = typer.Context(typer.core.TyperCommand("lancelake"))
-    for name in COMMANDS:
+    for name in command_names():
         yield from _command(f"lancelake {name}", load_command(name), context)
 
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import lancelake.spark.planning.table_changes  # noqa: F401  # registers the procedures
+from lancelake.describe.metadata_tables import facts_schema
 from lancelake.spark.catalog.procedures import (
     Parameter,
     Procedure,
     procedure_named,
     procedure_names,
 )
-from lancelake.spark.types import spark_field
-from lancelake.table.describe.metadata_tables import facts_schema
+from lancelake.spark.spark_types import spark_field
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "sql.md"
@@ -46,7 +46,7 @@ def _argument(parameter: Parameter) -> str:
     return f"{text} = {parameter.default}"
 
 
-def _answer(procedure: Procedure) -> str:
+def _answer(procedure: Procedure[...]) -> str:
     if procedure.answer is None:
         return "rows of the table"
     return ", ".join(f"`{field.name}`" for field in procedure.answer)
