@@ -1,5 +1,7 @@
 package lancelake;
 
+import java.util.Arrays;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
@@ -18,6 +20,7 @@ import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableContext;
 import org.apache.spark.sql.connector.catalog.TableInfo;
@@ -30,6 +33,14 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** Lance tables for `spark.sql.catalog.NAME`; every question is answered in Python. */
 public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog {
+  static final Set CAPABILITIES =
+      new HashSet(
+          Arrays.asList(
+              new TableCatalogCapability[] {
+                TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE,
+                TableCatalogCapability.SUPPORT_TABLE_CONSTRAINT
+              }));
+
   private String name;
   private SparkSession session;
   private Planner.Sessions planner;
@@ -68,7 +79,7 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces, Pr
   }
 
   public Set capabilities() {
-    return tables().capabilities();
+    return CAPABILITIES;
   }
 
   public Set tableStateOptionKeys() {

@@ -3,7 +3,9 @@ package lancelake;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import net.razorvine.pickle.Pickler;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -21,6 +23,27 @@ public class PlanCalls {
 
   public long partitionBytes(Object session) {
     return ((SparkSession) session).sessionState().conf().filesMaxPartitionBytes();
+  }
+
+  /** Pickles the settings of catalogs: those of a session, and of its application. */
+  public byte[] catalogSettings(Object given) throws Exception {
+    SparkSession session = (SparkSession) given;
+    Map settings = new HashMap();
+    scala.Tuple2[] ofApplication = session.sparkContext().conf().getAll();
+    for (int i = 0; i < ofApplication.length; i++) {
+      put(settings, ofApplication[i]);
+    }
+    scala.collection.Iterator own = session.sessionState().conf().getAllConfs().iterator();
+    while (own.hasNext()) {
+      put(settings, (scala.Tuple2) own.next());
+    }
+    return new Pickler().dumps(settings);
+  }
+
+  private static void put(Map settings, scala.Tuple2 setting) {
+    if (((String) setting._1()).startsWith("spark.sql.catalog.")) {
+      settings.put(setting._1(), setting._2());
+    }
   }
 
   /** Cuts bytes into partitions of the given lengths. */

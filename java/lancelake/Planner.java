@@ -23,8 +23,26 @@ public final class Planner {
     /** The catalog of a session, which implements the catalog interfaces of Spark. */
     Object catalog(Object session, String name);
 
+    /** The Lance tables of the session catalog, which Spark or Hive keeps the names of. */
+    Object sessionCatalog(Object session);
+
     /** A statement of ours as one that Spark has; null for others. */
     String translate(Object session, String statement);
+
+    /** Runs DELETE, UPDATE or MERGE; answers the numbers of rows that it changed. */
+    Map run(Object session, Object plan);
+
+    /** The table that options select; with a schema, one that may not exist. */
+    Object table(Object session, Map options, Object schema);
+
+    /** Writes rows into the table that options select. */
+    void save(Object session, Object rows, String mode, Map options);
+
+    /** Writes a batch of a stream into the table that options select. */
+    void addBatch(Object session, Object rows, long number, Map options);
+
+    /** Adds the columns of rows to a table, and answers whether it had not all of them. */
+    boolean widen(Object session, java.util.List name, Object schema);
   }
 
   private static final String MODULE = "lancelake.spark.registration.planner";

@@ -3,7 +3,6 @@ package lancelake;
 import java.lang.reflect.Proxy;
 import java.lang.reflect.UndeclaredThrowableException;
 import java.util.Map;
-import java.util.function.Function;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
@@ -19,16 +18,24 @@ import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.execution.metric.SQLMetrics;
 import org.apache.spark.unsafe.Platform;
+import scala.runtime.AbstractFunction1;
 
 /**
  * Hands DELETE, UPDATE and MERGE of Lance tables to Python. Spark's own plans for them read every
  * column of the rows concerned and write row by row.
  */
 public class RowCommands extends SparkStrategy {
-  private final Function handler;
+  private final Object session;
 
-  public RowCommands(Function handler) {
-    this.handler = handler;
+  RowCommands(Object session) {
+    this.session = session;
+  }
+
+  /** Makes the strategy of a session. */
+  public static class Builder extends AbstractFunction1 {
+    public Object apply(Object session) {
+      return new RowCommands(session);
+    }
   }
 
   public scala.collection.immutable.Seq apply(LogicalPlan plan) {
@@ -36,7 +43,7 @@ public class RowCommands extends SparkStrategy {
     if (target == null || !isOurs(target)) {
       return scala.collection.immutable.Nil$.MODULE$;
     }
-    return scala.collection.immutable.Nil$.MODULE$.$colon$colon(new Exec(handler, plan));
+    return scala.collection.immutable.Nil$.MODULE$.$colon$colon(new Exec(session, plan));
   }
 
   private static LogicalPlan target(LogicalPlan plan) {
@@ -78,12 +85,12 @@ public class RowCommands extends SparkStrategy {
   public static class Exec extends V2CommandExec {
     private static final String[] COUNTS = new String[] {"inserted", "updated", "deleted"};
 
-    private final Function handler;
+    private final Object session;
     private final LogicalPlan plan;
     private final scala.collection.immutable.Map metrics;
 
-    Exec(Function handler, LogicalPlan plan) {
-      this.handler = handler;
+    Exec(Object session, LogicalPlan plan) {
+      this.session = session;
       this.plan = plan;
       scala.collection.immutable.Map every =
           (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
@@ -101,7 +108,7 @@ public class RowCommands extends SparkStrategy {
 
     public scala.collection.immutable.Seq run() {
       try {
-        report((Map) handler.apply(plan));
+        report(Planner.sessions().run(session, plan));
       } catch (UndeclaredThrowableException error) {
         // The exceptions of Spark are checked, and this interface declares none.
         Platform.throwException(error.getUndeclaredThrowable());

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution$;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonCustomMetric;
@@ -72,8 +73,8 @@ public class RowWork extends AbstractFunction1 implements Serializable {
     return (Object[]) messages;
   }
 
-  /** Returns what makes the writer of a task. */
-  public DataWriterFactory writers() {
+  /** Returns what makes the writer of a task, of a batch of a stream too. */
+  public Writers writers() {
     return new Writers(this);
   }
 
@@ -154,7 +155,7 @@ public class RowWork extends AbstractFunction1 implements Serializable {
   }
 
   /** Makes the writers of a write that Spark plans. */
-  public static class Writers implements DataWriterFactory {
+  public static class Writers implements DataWriterFactory, StreamingDataWriterFactory {
     private final RowWork work;
 
     Writers(RowWork work) {
@@ -162,6 +163,10 @@ public class RowWork extends AbstractFunction1 implements Serializable {
     }
 
     public DataWriter createWriter(int partition, long task) {
+      return new Writer(work);
+    }
+
+    public DataWriter createWriter(int partition, long task, long batch) {
       return new Writer(work);
     }
   }

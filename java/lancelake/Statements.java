@@ -4,7 +4,6 @@ import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
-import java.util.function.Function;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 
@@ -19,12 +18,12 @@ public class Statements implements InvocationHandler {
               + "|.*\\b(from|join)\\s+(`[^`]+`|\\w+)\\s*\\.\\s*system\\s*\\.\\s*\\w+\\s*\\(.*",
           Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
 
-  public final Object parser;
-  private final Function translate;
+  private final Object parser;
+  private final Object session;
 
-  public Statements(Object parser, Function translate) {
+  Statements(Object parser, Object session) {
     this.parser = parser;
-    this.translate = translate;
+    this.session = session;
   }
 
   public Object asParser() {
@@ -34,7 +33,8 @@ public class Statements implements InvocationHandler {
 
   public Object invoke(Object self, Method method, Object[] arguments) throws Throwable {
     if (method.getName().startsWith("parsePlan") && OURS.matcher(text(arguments)).matches()) {
-      Object translated = translate.apply(arguments[0]);
+      // Python is only started for a statement that may be ours.
+      Object translated = Planner.sessions().translate(session, (String) arguments[0]);
       if (translated != null) {
         arguments[0] = translated;
       }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ def test_the_lines_are_those_of_a_file_of_defaults(output: Callable[..., str]) -
         "spark.jars": str(jar()),
         "spark.sql.extensions": "lancelake.LanceExtensions",
         "spark.sql.catalog.lake": "lancelake.LanceCatalog",
+        "spark.sql.catalog.spark_catalog": "lancelake.LanceSessionCatalog",
         "spark.lancelake.python": sys.executable,
         "spark.sql.catalog.lake.root": "/data/my tables",
     }
@@ -25,8 +27,22 @@ def test_the_lines_are_those_of_a_file_of_defaults(output: Callable[..., str]) -
 
 def test_options_are_quoted_for_the_shell(output: Callable[..., str]) -> None:
     words = shlex.split(output("spark-conf", "--as", "submit", "--root", "/data/my tables"))
-    assert words[::2] == ["--conf"] * 5
+    assert words[::2] == ["--conf"] * 6
     assert "spark.sql.catalog.lance.root=/data/my tables" in words
+
+
+def test_the_configuration_of_emr_is_a_json_document(output: Callable[..., str]) -> None:
+    (entry,) = json.loads(output("spark-conf", "--as", "emr"))
+    assert entry["Classification"] == "spark-defaults"
+    assert entry["Properties"]["spark.sql.catalog.lance"] == "lancelake.LanceCatalog"
+
+
+def test_a_cluster_of_databricks_gets_a_script_and_settings(output: Callable[..., str]) -> None:
+    script, settings = output("spark-conf", "--as", "databricks").split("# Spark config")
+    assert "/databricks/jars" in script
+    assert "spark.sql.extensions lancelake.LanceExtensions" in settings
+    assert "spark.lancelake.python /databricks/python/bin/python" in settings
+    assert sys.executable not in settings
 
 
 def test_the_jar_is_installed(

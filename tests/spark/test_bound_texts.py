@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 import lancelake
 from lancelake.errors import InvalidExpressionError, InvalidRequestError
 from lancelake.spark import LanceTable
+from tests.support.lance_errors import refused
 
 TOKYO = timezone(timedelta(hours=9))
 DAYS = [datetime(2023, 11, day, hour, tzinfo=TOKYO) for day, hour in ((15, 20), (16, 1), (16, 20))]
@@ -95,9 +96,9 @@ def test_rows_that_the_condition_would_not_replace_are_refused(
     cached = spark.read.format("lance").load(place).cache()
     cached.count()
     values = f"TIMESTAMP '2023-11-17 00:00:00' AS ts, 7.0D AS x, {group} AS g"
-    with pytest.raises(InvalidRequestError, match="the condition of the overwrite: g = 1"):
+    with refused(InvalidRequestError, match="the condition of the overwrite: g = 1"):
         replacing(spark, place, "g = 1", values)
-    with pytest.raises(InvalidRequestError, match="the condition of the overwrite"):
+    with refused(InvalidRequestError, match="the condition of the overwrite"):
         replacing(spark, f"{place}.new", "g = 1", values)
     cached.unpersist()
     assert lancelake.LanceDataset(place).version == 1
@@ -106,7 +107,7 @@ def test_rows_that_the_condition_would_not_replace_are_refused(
 def test_a_condition_that_spark_cannot_bind_is_refused(spark: SparkSession, place: str) -> None:
     values = "TIMESTAMP '2023-11-17 00:00:00' AS ts, 7.0D AS x, 1L AS g"
     for condition, problem in (("gg = 1", "gg"), ("g = ", "PARSE_SYNTAX_ERROR")):
-        with pytest.raises(InvalidExpressionError, match=problem):
+        with refused(InvalidExpressionError, match=problem):
             replacing(spark, place, condition, values)
 
 

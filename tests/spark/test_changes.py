@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import lancelake
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.spark import LanceTable, error_of
+from tests.support.lance_errors import refused
 from tests.support.spark_version import needs_spark
 from tests.support.table_surgery import set_commit_time
 
@@ -131,13 +132,13 @@ def test_sql_of_newer_sparks_reads_changes(spark: SparkSession, place: Path) -> 
 
 
 def test_a_range_that_ends_before_it_begins_is_refused(spark: SparkSession, place: Path) -> None:
-    with pytest.raises(InvalidRequestError, match="newer than"):
+    with refused(InvalidRequestError, match="newer than"):
         LanceTable.forPath(spark, str(place)).changes(4, 2)
 
 
 def test_options_of_a_range_need_the_feed(spark: SparkSession, place: Path) -> None:
-    with pytest.raises(InvalidRequestError, match="startingversion"):
-        spark.read.format("lance").option("startingVersion", 3).load(str(place))
+    with refused(InvalidRequestError, match="startingVersion is an option of streams"):
+        spark.read.format("lance").option("startingVersion", 3).load(str(place)).count()
 
 
 def test_tables_without_stable_row_ids_say_why_not(spark: SparkSession, tmp_path: Path) -> None:

@@ -242,7 +242,7 @@ def test_a_location_is_not_changed(spark: SparkSession, table: str) -> None:
 def test_other_formats_are_refused(spark: SparkSession, table: str) -> None:
     created = failure(lambda: spark.sql("CREATE TABLE lance.d.files (id int) USING parquet"))
     assert isinstance(created, UnsupportedError)
-    frame = spark.range(1).write.format("parquet")
+    frame = spark.range(1).write.format("orc")
     assert isinstance(failure(lambda: frame.saveAsTable("lance.d.files")), UnsupportedError)
     spark.sql("CREATE OR REPLACE TABLE lance.d.plain AS SELECT 1 AS id")
     spark.range(2).write.mode("overwrite").saveAsTable("lance.d.plain")

@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 import lancelake
 from lancelake.errors import AlreadyExistsError, InvalidRequestError, UnsupportedError
 from lancelake.spark import error_of
+from tests.support.lance_errors import refused
 from tests.support.spark_version import needs_spark
 
 
@@ -208,7 +209,7 @@ def test_an_option_that_is_misspelled_is_corrected(spark: SparkSession, table: s
 def test_paths_are_written_with_every_mode(spark: SparkSession, tmp_path: Path) -> None:
     place = str(tmp_path / "plain.lance")
     spark.range(3).write.format("lance").option("userMetadata", "first").save(place)
-    with pytest.raises(AlreadyExistsError):
+    with refused(AlreadyExistsError):
         spark.range(3).write.format("lance").save(place)
     spark.range(3).write.format("lance").mode("ignore").save(place)
     spark.range(3, 5).write.format("lance").save(place, mode="append")
@@ -219,7 +220,7 @@ def test_paths_are_written_with_every_mode(spark: SparkSession, tmp_path: Path) 
 
 def test_partitions_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     writer = spark.range(3).write.format("lance").partitionBy("id")
-    with pytest.raises(UnsupportedError, match="partitioning"):
+    with refused(UnsupportedError, match="partitioning"):
         writer.save(str(tmp_path / "p.lance"))
     error = failure(lambda: spark.sql("CREATE TABLE lance.w.p (a int) PARTITIONED BY (a)"))
     assert isinstance(error, UnsupportedError)

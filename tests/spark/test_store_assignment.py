@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import lancelake
 from lancelake.errors import LanceTableError, SchemaMismatchError
 from lancelake.spark import LanceTable, error_of, write
+from tests.support.lance_errors import refused
 
 COLUMNS = "i INT, b BIGINT, d DATE, v VARCHAR(3), c CHAR(4), st STRUCT<a: INT>"
 
@@ -93,7 +94,7 @@ def test_the_policy_is_the_sessions(spark: SparkSession, place: str) -> None:
     append(frame, place)
     spark.conf.set("spark.sql.storeAssignmentPolicy", "STRICT")
     try:
-        with pytest.raises(SchemaMismatchError, match="CANNOT_SAFELY_CAST"):
+        with refused(SchemaMismatchError, match="CANNOT_SAFELY_CAST"):
             append(frame, place)
     finally:
         spark.conf.unset("spark.sql.storeAssignmentPolicy")
@@ -101,7 +102,7 @@ def test_the_policy_is_the_sessions(spark: SparkSession, place: str) -> None:
 
 
 def test_overwrites_follow_the_same_rules(spark: SparkSession, place: str) -> None:
-    with pytest.raises(SchemaMismatchError, match="CANNOT_SAFELY_CAST"):
+    with refused(SchemaMismatchError, match="CANNOT_SAFELY_CAST"):
         write(spark.sql("SELECT '12' AS i"), place, "overwrite")
 
 
@@ -117,7 +118,7 @@ def test_names_match_with_case_if_the_session_is_case_sensitive(
 ) -> None:
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
-        with pytest.raises(SchemaMismatchError, match="does not have: I"):
+        with refused(SchemaMismatchError, match="does not have: I"):
             append(spark.sql("SELECT 1 AS I"), place)
     finally:
         spark.conf.unset("spark.sql.caseSensitive")
@@ -131,9 +132,9 @@ def test_no_columns_are_added_that_differ_only_in_case(
     frame = spark.createDataFrame([(1, 2)], ", ".join(f"`{name}` int" for name in columns))
     spark.conf.set("spark.sql.caseSensitive", case_sensitive)
     try:
-        with pytest.raises(SchemaMismatchError, match="differ only in case"):
+        with refused(SchemaMismatchError, match="differ only in case"):
             append(frame, place, mergeSchema=True)
-        with pytest.raises(LanceTableError, match="differ only in case"):
+        with refused(LanceTableError, match="differ only in case"):
             frame.writeTo(table).option("mergeSchema", "true").append()
     finally:
         spark.conf.unset("spark.sql.caseSensitive")
@@ -144,7 +145,7 @@ def test_a_new_table_has_names_that_the_session_distinguishes(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     frame = spark.createDataFrame([(1, 2)], "x int, X int")
-    with pytest.raises(SchemaMismatchError, match="differ only in case"):
+    with refused(SchemaMismatchError, match="differ only in case"):
         write(frame, str(tmp_path / "new.lance"))
 
 

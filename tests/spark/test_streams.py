@@ -130,11 +130,11 @@ def test_a_stream_creates_its_table_at_once(
 ) -> None:
     stream = spark.readStream.format("lance").load(str(source)).where("id < 0")
     writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "cp"))
-    query = writer.option("stableRowIds", False).toTable("lance.early")
+    query = writer.toTable("lance.early")
     try:
         dataset = lancelake.LanceDataset(warehouse / "early.lance")
         assert (dataset.version, dataset.schema.names) == (1, ["id", "text"])
-        assert not dataset.has_stable_row_ids
+        assert dataset.has_stable_row_ids
     finally:
         query.stop()
         spark.sql("DROP TABLE lance.early")

@@ -26,6 +26,7 @@ from lancelake.memwal.status import read_entries, wal_status
 from lancelake.spark import LanceTable, upsert_batches
 from lancelake.spark.streaming.sink import LanceStreamWriter
 from lancelake.spark.writing.wal_rows import bucket_column
+from tests.support.lance_errors import refused
 from tests.support.memwal_tables import newest, rows
 
 BUCKETS = 4
@@ -100,13 +101,13 @@ def test_rows_that_do_not_fit_are_refused(spark: SparkSession, path: str) -> Non
         (extra, {"deleteWhen": "id > 0"}, "no column other"),
         (_frame(spark, (1, "a")).select("id"), {}, "column name is missing"),
     ):
-        with pytest.raises(SchemaMismatchError, match=match):
+        with refused(SchemaMismatchError, match=match):
             _upsert(frame, path, **options)
-    with pytest.raises(LanceTableError, match="key column id has nulls"):
+    with refused(LanceTableError, match="key column id has nulls"):
         _upsert(spark.createDataFrame([(None, "a")], "id long, name string"), path)
-    with pytest.raises(InvalidRequestError, match="unknown mode 'upsort'"):
+    with refused(InvalidRequestError, match="unknown mode 'upsort'"):
         _frame(spark, (1, "a")).write.format("lance").option("mode", "upsort").save(path)
-    with pytest.raises(InvalidRequestError, match="needs the option mode=upsert"):
+    with refused(InvalidRequestError, match="needs the option mode=upsert"):
         writer = _frame(spark, (1, "a")).write.format("lance").mode("append")
         writer.option("sequenceBy", "id").save(path)
     assert _entries(path) == 0
@@ -114,7 +115,7 @@ def test_rows_that_do_not_fit_are_refused(spark: SparkSession, path: str) -> Non
 
 def test_a_table_without_a_mem_wal_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     lance.write_dataset(rows((1, "a")), tmp_path / "t")
-    with pytest.raises(InvalidRequestError, match="the table has no MemWAL"):
+    with refused(InvalidRequestError, match="the table has no MemWAL"):
         _upsert(_frame(spark, (1, "b")), str(tmp_path / "t"))
 
 
@@ -232,7 +233,7 @@ def test_a_plain_sink_writes_each_batch_once(path: str) -> None:
         writer.commit([writer.write(iter([batch]))], 7)
     assert {key: _latest(path)[key] for key in (1, 2, 50)} == dict.fromkeys((1, 2, 50), "first")
     assert lance.dataset(path).version == 2
-    with pytest.raises(UnsupportedError, match="need a Spark session"):
+    with refused(UnsupportedError, match="need a Spark session"):
         LanceStreamWriter(schema, {**options, "sequenceBy": "id"}, overwrite=False)
-    with pytest.raises(TableNotFoundError):
+    with refused(TableNotFoundError):
         LanceStreamWriter(schema, {**options, "path": f"{path}x"}, overwrite=False)

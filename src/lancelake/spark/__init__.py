@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # importing the package must not load Spark
     from lancelake.spark.jars import jar
     from lancelake.spark.jvm.proxy import error_of
     from lancelake.spark.lance_table import LanceTable
-    from lancelake.spark.planning.request_tables import read
+    from lancelake.spark.planning.path_table import read
     from lancelake.spark.registration.sessions import register, session
     from lancelake.spark.streaming.upserts import merge_batches, upsert_batches
     from lancelake.spark.writing.write_plan import write
@@ -21,7 +21,7 @@ _HOMES = {
     "error_of": "lancelake.spark.jvm.proxy",
     "jar": "lancelake.spark.jars",
     "merge_batches": "lancelake.spark.streaming.upserts",
-    "read": "lancelake.spark.planning.request_tables",
+    "read": "lancelake.spark.planning.path_table",
     "register": "lancelake.spark.registration.sessions",
     "session": "lancelake.spark.registration.sessions",
     "upsert_batches": "lancelake.spark.streaming.upserts",

@@ -31,7 +31,7 @@ from lancelake.spark.options import (
     as_texts,
     parse,
 )
-from lancelake.spark.planning.request_tables import read_options
+from lancelake.spark.planning.path_table import read_options
 from lancelake.spark.search.search_methods import TableSearch
 from lancelake.spark.writing.fitted_rows import ensure_new_names
 from lancelake.spark.writing.write_plan import SaveMode, plan_write, write_planned

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, assert_never
 
 import typer
 
 from lancelake.cli.console import stdout
 from lancelake.cli.options import CommandModule, flag
 from lancelake.errors import InvalidRequestError
+from lancelake.version import __version__
 
 commands = CommandModule()
 
@@ -24,6 +26,8 @@ class Form(Enum):
 
     DEFAULTS = "defaults"
     SUBMIT = "submit"
+    DATABRICKS = "databricks"
+    EMR = "emr"
 
 
 @commands.add(example="--root s3://bucket/tables")
@@ -37,7 +41,9 @@ def spark_conf(
     form: Annotated[
         Form,
         typer.Option(
-            "--as", help="Lines of spark-defaults.conf, or options of spark-submit and spark-sql."
+            "--as",
+            help="Lines of spark-defaults.conf, options of spark-submit and spark-sql, an init "
+            "script and the settings of a Databricks cluster, or the configuration of EMR.",
         ),
     ] = Form.DEFAULTS,
     install: Annotated[
@@ -50,27 +56,45 @@ def spark_conf(
     Python process plans the tables; the driver starts it with this interpreter.
     """
     # The jar is part of the Spark face, whose other modules need PySpark.
-    from lancelake.spark.jars import jar  # noqa: PLC0415
+    from lancelake.spark.jars import CATALOGS, JARS, connector_settings, jar  # noqa: PLC0415
 
-    settings = {
-        "spark.jars": str(jar()),
-        "spark.sql.extensions": "lancelake.LanceExtensions",
-        f"spark.sql.catalog.{catalog}": "lancelake.LanceCatalog",
-        "spark.lancelake.python": sys.executable,
-    }
+    settings = connector_settings(catalog)
+    if form is not Form.DATABRICKS:
+        settings["spark.lancelake.python"] = sys.executable
     if root is not None:
-        settings[f"spark.sql.catalog.{catalog}.root"] = root
+        settings[f"{CATALOGS}{catalog}.root"] = root
     if install:
         shutil.copy(jar(), _jars_of_spark())
-        del settings["spark.jars"]
-    if form is Form.SUBMIT:
-        parts = [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in settings.items()]
-        lines = [" ".join(parts)]
-    else:
-        width = max(map(len, settings))
-        lines = [f"{key:{width}}  {value}" for key, value in settings.items()]
-    for line in lines:
+    if install or form is Form.DATABRICKS:
+        del settings[JARS]
+    for line in _lines(settings, form):
         stdout().print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def _lines(settings: dict[str, str], form: Form) -> list[str]:
+    match form:
+        case Form.DEFAULTS:
+            width = max(map(len, settings))
+            return [f"{key:{width}}  {value}" for key, value in settings.items()]
+        case Form.SUBMIT:
+            parts = (f"--conf {shlex.quote(f'{key}={value}')}" for key, value in settings.items())
+            return [" ".join(parts)]
+        case Form.EMR:
+            document = [{"Classification": "spark-defaults", "Properties": settings}]
+            return [json.dumps(document, indent=2)]
+        case Form.DATABRICKS:
+            # Every machine of a cluster runs the script before Spark starts.
+            return [
+                "# Init script of the cluster (dedicated access mode):",
+                f"/databricks/python/bin/pip install lancelake=={__version__}",
+                "/databricks/python/bin/python -c 'from lancelake.spark.jars import jar; "
+                'import shutil; shutil.copy(jar(), "/databricks/jars")\'',
+                "# Spark config of the cluster:",
+                *(f"{key} {value}" for key, value in settings.items()),
+                "spark.lancelake.python /databricks/python/bin/python",
+            ]
+        case _:
+            assert_never(form)
 
 
 def _jars_of_spark() -> Path:

@@ -2,40 +2,67 @@
 
 from __future__ import annotations
 
-import contextlib
+from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
+from pyspark.sql import types as t
 
-from lancelake.core.values.metadata import Location
+from lancelake.core.values.metadata import Location, quoted_name
 from lancelake.errors import InvalidRequestError, TableNotFoundError, suggestion
-from lancelake.spark.catalog.warehouse import Directory, Named, is_path
+from lancelake.spark.catalog.warehouse import Directory, Named, SessionDirectory, is_path
+from lancelake.spark.jars import CATALOG_CLASS, CATALOGS, SESSION_CATALOG, SESSION_CLASS
 from lancelake.spark.jobs import SparkEngine
-from lancelake.spark.jvm.gateway import is_classic, needs_classic
-from lancelake.spark.jvm.session_tables import SESSION_CATALOG
-from lancelake.spark.options import TableOptions
+from lancelake.spark.jvm.catalyst import catalog_settings
+from lancelake.spark.jvm.gateway import Gateway, is_classic, needs_classic, open_gateway
+from lancelake.spark.jvm.session_tables import SessionRegistry
+from lancelake.spark.options import ROOT, TableOptions, location_at, split_storage
 from lancelake.spark.spark_types import arrow_schema, nullable_schema
 from lancelake.spark.writing.fitted_rows import CASE_SENSITIVE, ensure_distinct, matched_names
 
-_CATALOGS: dict[tuple[int, str], Directory] = {}
+
+def default_root(gateway: Gateway, name: str | None) -> str:
+    """Return the root folder that the settings of a session give a catalog."""
+    warehouse = gateway.conf("spark.sql.warehouse.dir", "spark-warehouse")
+    common = gateway.conf(ROOT, warehouse)
+    return common if name is None else gateway.conf(f"{CATALOGS}{name}.root", common)
 
 
-def remember(spark: SparkSession, name: str, directory: Directory) -> None:
-    """Record a catalog of a session by its directory of tables."""
-    _CATALOGS[id(spark._jvm), name] = directory
+def directory_of(
+    gateway: Gateway, name: str, settings: Mapping[str, str] | None = None
+) -> Directory:
+    """Return the tables of a catalog, by its settings, which may have options of the store."""
+    settings = catalog_settings(gateway) if settings is None else settings
+    prefix = f"{CATALOGS}{name}."
+    own = {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}
+    storage, _ = split_storage(own)
+    return Directory(root=location_at(default_root(gateway, name), storage))
 
 
-def add_columns_of(frame: DataFrame, name: str) -> None:
-    """Add the columns of a frame to a table, if its name belongs to a registered catalog."""
-    spark = frame.sparkSession
+def session_directory(gateway: Gateway) -> SessionDirectory:
+    """Return the Lance tables of the session catalog."""
+    root = location_at(default_root(gateway, None), {})
+    return SessionDirectory(root=root, registry=SessionRegistry(gateway))
+
+
+def widen_table(spark: SparkSession, parts: Sequence[str], rows: t.StructType) -> bool:
+    """Add the columns of rows to a table of Lance; return whether it had not all of them."""
+    name = ".".join(quoted_name(part) for part in parts)
     if full_name(spark, name) is None:
-        return
-    with contextlib.suppress(TableNotFoundError):
+        return False
+    try:
         table = table_named(spark, name).open()
-        own = table.snapshot.manifest.schema.names
-        names = matched_names(frame.columns, own, case_sensitive=_is_exact(spark))
-        ensure_distinct(names, own)
-        data = arrow_schema(nullable_schema(frame.toDF(*names).schema))
-        table.columns.widen(data, engine=SparkEngine(spark), casts=True)
+    except TableNotFoundError:
+        return False
+    own = table.snapshot.manifest.schema.names
+    names = matched_names(rows.fieldNames(), own, case_sensitive=_is_exact(spark))
+    ensure_distinct(names, own)
+    renamed = [
+        t.StructField(name, field.dataType, field.nullable, field.metadata)
+        for name, field in zip(names, rows.fields, strict=True)
+    ]
+    data = arrow_schema(nullable_schema(t.StructType(renamed)))
+    widened = table.columns.widen(data, engine=SparkEngine(spark), casts=True)
+    return bool(widened.version != table.snapshot.version)
 
 
 def table_named(spark: SparkSession, name: str, default: str | None = None) -> TableOptions:
@@ -130,9 +157,16 @@ def _options(named: Named, name: str) -> TableOptions:
 
 def _registered(spark: SparkSession) -> dict[str, Directory]:
     """Return the catalogs of a session by their names."""
-    return {
-        name: directory for (jvm, name), directory in _CATALOGS.items() if jvm == id(spark._jvm)
-    }
+    gateway = open_gateway(spark)
+    settings = catalog_settings(gateway)
+    catalogs: dict[str, Directory] = {}
+    for key, value in settings.items():
+        name = key.removeprefix(CATALOGS)
+        if value == CATALOG_CLASS and "." not in name:
+            catalogs[name] = directory_of(gateway, name, settings)
+        elif value == SESSION_CLASS and name == SESSION_CATALOG:
+            catalogs[name] = session_directory(gateway)
+    return catalogs
 
 
 def _is_exact(spark: SparkSession) -> bool:

@@ -190,6 +190,13 @@ def remember_answers(gateway: Gateway, proxy: Any) -> Any:
     return memory.of(proxy)
 
 
+def catalog_settings(gateway: Gateway) -> dict[str, str]:
+    """Return the settings of the catalogs of a session."""
+    pickled = _calls(gateway).catalogSettings(gateway.spark._jsparkSession)
+    settings: dict[str, str] = pickle.loads(pickled)  # from our own JVM
+    return settings
+
+
 def partition_bytes(gateway: Gateway) -> int:
     """Return the setting `spark.sql.files.maxPartitionBytes` of the session."""
     return int(_calls(gateway).partitionBytes(gateway.spark._jsparkSession))

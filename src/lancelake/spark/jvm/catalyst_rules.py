@@ -1,12 +1,8 @@
-"""Rules and commands of Catalyst that are answered in Python.
-
-A strategy of Spark's planner must be a JVM class, so one is compiled when a session is registered,
-by the compiler that Spark uses for generated code. It is only used on the driver.
-"""
+"""Commands of Catalyst that are built in Python, and the casts of Spark's analysis of a write."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -15,97 +11,12 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from lancelake.core.values.writes import DeleteRow, InsertValues, UpdateSet
-from lancelake.spark.jvm.catalyst import expression, items, kind, seq
+from lancelake.spark.jvm.catalyst import expression, kind, seq
 from lancelake.spark.jvm.catalyst import frame as frame_of
-from lancelake.spark.jvm.gateway import (
-    Gateway,
-    accept,
-    driver_class,
-    driver_object,
-    guard,
-    open_field,
-)
-from lancelake.spark.jvm.proxy import Proxy, TableProxy, implements
+from lancelake.spark.jvm.gateway import Gateway, guard
+from lancelake.spark.jvm.proxy import TableProxy, implements
 from lancelake.spark.jvm.python_tasks import java_schema
 from lancelake.spark.jvm.session_tables import relation_over
-
-_CONDITIONS = "SafePredicates"
-_PRUNING = "SelectiveScans"
-_COMMANDS = "RowCommands"
-_STATEMENTS = "Statements"
-
-
-def take_optimizer_rules(gateway: Gateway) -> None:
-    """Add the rules to a session.
-
-    The sessions of an application share their extensions, but not their experimental methods.
-    """
-    with accept(gateway, "an optimizer rule"):
-        gateway.once("rules of the optimizer", lambda: _extend(gateway))
-        methods = gateway.spark._jsparkSession.experimental()
-        others = _without(_PRUNING, methods.extraOptimizations())
-        rules = seq(gateway, [*others, driver_object(gateway, _PRUNING)])
-        getattr(methods, "extraOptimizations_$eq")(rules)
-
-
-def _extend(gateway: Gateway) -> bool:
-    builder = driver_object(gateway, f"{_CONDITIONS}$Builder")
-    gateway.spark._jsparkSession.extensions().injectOptimizerRule(builder)
-    return True
-
-
-def _without(name: str, objects: Any) -> list[Any]:
-    """Return objects that are not of a class of ours."""
-    return [each for each in items(objects) if each.getClass().getName() != f"lancelake.{name}"]
-
-
-@implements("java.util.function.Function")
-class _Function(Proxy):
-    """A Java function that runs in Python."""
-
-    def __init__(self, gateway: Gateway, run: Callable[[Any], Any]) -> None:
-        super().__init__(gateway)
-        self._run = run
-
-    def apply(self, value: Any) -> Any:
-        return self._run(value)
-
-
-def take_row_commands(gateway: Gateway, run: Callable[[Any], Mapping[str, int]]) -> None:
-    """Let `run` execute the commands of this session whose target is a Lance table.
-
-    It returns the numbers of rows that were inserted, updated and deleted.
-    """
-    with accept(gateway, "UPDATE and MERGE in Python"):
-        function = _Function(gateway, lambda plan: gateway.map(run(plan)))
-        strategy = driver_object(gateway, _COMMANDS, function)
-        methods = gateway.spark._jsparkSession.experimental()
-        others = _without(_COMMANDS, methods.extraStrategies())
-        getattr(methods, "extraStrategies_$eq")(seq(gateway, [strategy, *others]))
-
-
-def take_statements(gateway: Gateway, translate: Callable[[str], str | None]) -> None:
-    """Let `translate` replace OPTIMIZE, VACUUM, RESTORE and DESCRIBE HISTORY in this session.
-
-    It returns a statement that Spark has, or None for one that is not ours.
-    """
-    with accept(gateway, "a parser"):
-        state = gateway.session_state()
-        arguments = [_original(gateway, state.sqlParser()), _Function(gateway, translate)]
-        constructor = driver_class(gateway, _STATEMENTS).getConstructors()[0]
-        parser = constructor.newInstance(gateway.array(gateway.cls("java.lang.Object"), arguments))
-        open_field(state, "sqlParser").set(state, parser.asParser())
-
-
-def _original(gateway: Gateway, parser: Any) -> Any:
-    """Return the parser of the session before it was replaced."""
-    if not gateway.member("java.lang.reflect.Proxy", "isProxyClass")(parser.getClass()):
-        return parser
-    handler = gateway.member("java.lang.reflect.Proxy", "getInvocationHandler")(parser)
-    if handler.getClass().getName() != f"lancelake.{_STATEMENTS}":
-        return parser
-    return handler.getClass().getField("parser").get(handler)
-
 
 _APPEND = "org.apache.spark.sql.catalyst.plans.logical.AppendData"
 _RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"

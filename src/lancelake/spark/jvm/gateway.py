@@ -1,13 +1,11 @@
 """Gateway to the JVM of a session, and the classes of our jar in it.
 
-A session that was started without the jar gets it here, and its executors with it. If that fails,
-slower Spark classes are used instead, and a warning gives the reason.
+A session that was started without the jar gets it here, and its executors with it.
 """
 
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -184,17 +182,12 @@ def open_gateway(spark: SparkSession) -> Gateway:
     return opened if opened.spark is spark else replace(opened, find_session=lambda: spark)
 
 
-def open_weakly(spark: SparkSession) -> Gateway:
-    """Return the JVM of a session for objects that the session itself refers to.
+def open_derived(gateway: Gateway, java_session: Any) -> Gateway:
+    """Return the JVM of another session of the application, which Python does not keep alive.
 
     A Java object that Python refers to is never collected. A session would therefore be kept for
     ever by an object that refers to it from Python, and that it refers to itself.
     """
-    return open_derived(open_gateway(spark), spark._jsparkSession)
-
-
-def open_derived(gateway: Gateway, java_session: Any) -> Gateway:
-    """Return the JVM of another session of the application, which Python does not keep alive."""
     reference = gateway.cls("java.lang.ref.WeakReference")(java_session)
     spark = gateway.spark
     context = spark.sparkContext
@@ -213,11 +206,6 @@ _PARTS = ("_jsc", "_jvm", "_profiler_collector")
 """Attributes that the sessions of an application have in common."""
 
 
-def session_id(spark: SparkSession) -> str:
-    """Return the unique id of a classic session."""
-    return str(spark._jsparkSession.sessionUUID())
-
-
 def _open(spark: SparkSession, gateway: Any) -> Gateway:
     _ensure_known(spark)
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
@@ -227,6 +215,7 @@ def _open(spark: SparkSession, gateway: Any) -> Gateway:
     application = str(spark.sparkContext.applicationId)
     opened = Gateway(lambda: spark, gateway, spark._jvm, application)
     _ensure_classes(opened)
+    _put_jar(opened)
     return opened
 
 
@@ -293,77 +282,41 @@ def cores(gateway: Gateway) -> int:
     return _CORES[gateway.application]
 
 
-_LOADERS: dict[str, Any] = {}
-"""The class loader of each application; None if the classes do not match its Spark."""
-
-
-def are_compiled(gateway: Gateway) -> bool:
-    """Whether the classes of the jar match this Spark."""
-    return _loader(gateway) is not None
-
-
-def make(gateway: Gateway, name: str, *arguments: Any) -> Any:
-    """Create an object of a class of the jar; None if the classes do not match this Spark."""
-    return None if _loader(gateway) is None else driver_object(gateway, name, *arguments)
-
-
-def driver_class(gateway: Gateway, name: str) -> Any:
-    """Return a class of the jar."""
-    loader = _loader(gateway)
-    if loader is None:
-        problem = f"Spark {gateway.spark.version} does not run the Java classes of lancelake"
-        raise UnsupportedError(problem, spark=gateway.spark.version)
-    return gateway.once(f"class {name}", lambda: loader.loadClass(f"lancelake.{name}"))
-
-
 def driver_object(gateway: Gateway, name: str, *arguments: Any) -> Any:
     """Create an object of a class of the jar, with its longest constructor."""
 
     def longest() -> Any:
-        return max(
-            driver_class(gateway, name).getConstructors(), key=lambda c: c.getParameterCount()
-        )
+        loader = gateway.member("java.lang.Thread", "currentThread")().getContextClassLoader()
+        constructors = loader.loadClass(f"lancelake.{name}").getConstructors()
+        return max(constructors, key=lambda c: c.getParameterCount())
 
     constructor = gateway.once(f"constructor of {name}", longest)
     return constructor.newInstance(gateway.array(gateway.cls("java.lang.Object"), arguments))
 
 
-def _loader(gateway: Gateway) -> Any:
-    if gateway.application not in _LOADERS:
-        _LOADERS[gateway.application] = _load_or_none(gateway)
-    return _LOADERS[gateway.application]
-
-
-def _load_or_none(gateway: Gateway) -> Any:
+def put_on_driver(jvm: Any) -> None:
+    """Put the jar on the class path of a driver that was started without it."""
+    place = jar().as_uri()
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    if loader.getResource(_ENTRY) is not None:
+        return
     try:
-        return _load(gateway)
+        loader.addURL(jvm.java.net.URI.create(place).toURL())
     except Py4JError as error:
-        text = (
-            f"Lance tables are read and written row by row, which is slower: Spark "
-            f"{gateway.spark.version} does not run the Java classes of lancelake: {_reason(error)}"
-        )
-        warnings.warn(text, stacklevel=2)
-        return None
+        raise UnsupportedError(
+            "the driver of this session was started without the jar of lancelake, which cannot "
+            "be added any more",
+            action=f"Start it with spark.jars={jar()}, or with lancelake.spark.session().",
+        ) from error
 
 
-def _reason(error: Py4JError) -> str:
-    """Return the root cause of a Java exception, in one line."""
-    exception = getattr(error, "java_exception", None)
-    if exception is None:
-        return str(error).strip().partition("\n")[0]
-    while exception.getCause() is not None:
-        exception = exception.getCause()
-    return str(exception.toString()).partition("\n")[0]
+_ENTRY = "lancelake/Planner.class"
 
 
-def _load(gateway: Gateway) -> Any:
-    """Give the jar to executors unless they have it, and check that it matches this Spark."""
-    session = gateway.spark._jsparkSession
-    loader = session.sharedState().jarClassLoader()
-    shipped = session.sparkContext().listJars().mkString(" ")
-    if jar().name not in str(shipped):
-        session.sessionState().resourceLoader().addJar(str(jar()))
-    nothing = gateway.array(gateway.cls("java.lang.Class"), [])
-    check = loader.loadClass("lancelake.PythonWork").getMethod("check", nothing)
-    check.invoke(None, gateway.array(gateway.cls("java.lang.Object"), []))
-    return loader
+def _put_jar(gateway: Gateway) -> None:
+    """Put the jar on the driver and on executors, and check that it matches this Spark."""
+    put_on_driver(gateway.jvm)
+    context = gateway.spark._jsparkSession.sparkContext()
+    if jar().name not in str(context.listJars().mkString(" ")):
+        context.addJar(str(jar()))
+    guard(gateway, gateway.jvm.lancelake.PythonWork.check, "workers of Python sources")

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from lancelake.errors import LanceTableError, UnsupportedError, type_registry
-from lancelake.spark.jvm.gateway import CONNECTOR, Gateway, are_compiled
+from lancelake.spark.jvm.gateway import CONNECTOR, Gateway
 from lancelake.spark.jvm.python_tasks import v2_columns
 
 _MARK = "lancelake-error:"
@@ -26,7 +26,7 @@ def to_java(gateway: Gateway, error: LanceTableError) -> Py4JJavaError:
     inside = gateway.cls("java.lang.RuntimeException")(_MARK + error.to_json())
     if isinstance(error, UnsupportedError):
         return as_raised(gateway.cls("java.lang.UnsupportedOperationException")(str(error), inside))
-    return as_raised(gateway.cls("java.lang.IllegalArgumentException")(str(error), inside))
+    return as_raised(gateway.cls("lancelake.LanceException")(str(error), inside))
 
 
 def asks_for_existence(gateway: Gateway) -> bool:
@@ -101,7 +101,6 @@ def _in_text(text: str) -> LanceTableError | None:
 
 
 _Class = TypeVar("_Class", bound=type)
-_MODES: dict[str, Any] = {}
 
 
 def implements(*interfaces: str) -> Callable[[_Class], _Class]:
@@ -185,15 +184,9 @@ class ScanProxy(Proxy):
         )
 
     def columnarSupportMode(self) -> Any:
-        # Declared once for all partitions, so that none is planned before the query runs. Requested
-        # repeatedly, so it is cached.
-        application = self.gateway.application
-        if application not in _MODES:
-            modes = self.gateway.connector("read.Scan$ColumnarSupportMode")
-            _MODES[application] = (
-                modes.SUPPORTED if are_compiled(self.gateway) else modes.UNSUPPORTED
-            )
-        return _MODES[application]
+        # Declared once for all partitions, so that none is planned before the query runs.
+        modes = "read.Scan$ColumnarSupportMode"
+        return self.gateway.once(modes, lambda: self.gateway.connector(modes).SUPPORTED)
 
     def estimateSizeInBytes(self) -> Any:
         return self.gateway.optional_long(None)

@@ -12,18 +12,16 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.udf import _wrap_function
 
 from lancelake.core.values.metadata import Fragment
-from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.catalyst import metric_values, partitions
 from lancelake.spark.jvm.gateway import (
     CONNECTOR,
     PYTHON_SOURCE,
     Gateway,
+    driver_object,
     guard,
     is_classic,
-    make,
     open_gateway,
 )
-from lancelake.spark.jvm.gateway import make as make_compiled
 from lancelake.spark.worker.on_executors import (
     MESSAGE,
     Work,
@@ -66,13 +64,9 @@ def reader_factory(gateway: Gateway, read: Work, schema: t.StructType) -> Any:
 
 
 def _reader_factory(gateway: Gateway, read: Work, schema: t.StructType) -> Any:
-    command = worker_command(read, schema)
-    arguments = [python_source(gateway), bytearray(command), java_schema(gateway, schema)]
-    columnar = make_compiled(gateway, "ColumnarReaderFactory", *arguments)
-    if columnar is not None:
-        return columnar
-    make = gateway.cls(f"{PYTHON_SOURCE}.PythonPartitionReaderFactory")
-    return _build(gateway, make, arguments, "reader for Python sources")
+    command = bytearray(worker_command(read, schema))
+    arguments = (python_source(gateway), command, java_schema(gateway, schema))
+    return driver_object(gateway, "ColumnarReaderFactory", *arguments)
 
 
 def python_metrics(gateway: Gateway) -> Any:
@@ -109,17 +103,6 @@ def _nothing() -> None:
     return None
 
 
-def _build(gateway: Gateway, make: Any, arguments: list[Any], what: str) -> Any:
-    """Create a factory; Spark versions differ in its last parameters, which are optional."""
-
-    def count() -> int:
-        cls = gateway.member("java.lang.Class", "forName")(make._fqn)
-        return int(cls.getConstructors()[0].getParameterCount())
-
-    absent = gateway.once(f"parameters of {make._fqn}", count) - len(arguments)
-    return guard(gateway, lambda: make(*arguments, *[gateway.none()] * absent), what)
-
-
 ANSWER = t.StructType([t.StructField(MESSAGE, t.BinaryType())])
 _BATCH_BYTES = 64 << 20
 
@@ -128,15 +111,15 @@ def messages_of(frame: DataFrame, work: Work) -> list[bytes]:
     """Run a picklable function on the rows of each partition and return its messages."""
     # A separate query: results of an earlier run of the same frame are not reused.
     rows = frame.select("*")
-    job = _job(rows, work)
-    if job is None:
+    if not is_classic(frame.sparkSession):
         return [bytes(row[MESSAGE]) for row in rows.mapInArrow(portable(work), ANSWER).collect()]
+    job = row_work(open_gateway(frame.sparkSession), work, rows.schema)
     return [bytes(message) for message in job.collect(rows._jdf.queryExecution())]
 
 
 def row_work(gateway: Gateway, work: Work, schema: t.StructType) -> Any:
-    """Return a function as a Java object; None if this Spark has no class for it."""
-    return make(
+    """Return a function that takes rows as a Java object."""
+    return driver_object(
         gateway,
         "RowWork",
         source_of(gateway, work),
@@ -178,16 +161,6 @@ def command(work: Work) -> bytes:
     return worker_command(work, ANSWER)
 
 
-def _job(frame: DataFrame, work: Work) -> Any:
-    if not is_classic(frame.sparkSession):
-        return None
-    ensure_workers(frame.sparkSession.sparkContext)
-    try:
-        return row_work(open_gateway(frame.sparkSession), work, frame.schema)
-    except UnsupportedError:
-        return None
-
-
 def _batch_bytes(gateway: Gateway) -> int:
     """Return the setting `spark.sql.execution.arrow.maxBytesPerBatch`."""
     limit = int(gateway.session_state().conf().arrowMaxBytesPerBatch())
@@ -196,12 +169,7 @@ def _batch_bytes(gateway: Gateway) -> int:
 
 def writer_factory(gateway: Gateway, work: Work, schema: t.StructType) -> Any:
     """Return the factory whose writers call `work` on the rows of a task in Python workers."""
-    compiled = row_work(gateway, work, schema)
-    if compiled is not None:
-        return compiled.writers()
-    make = gateway.cls(f"{PYTHON_SOURCE}.PythonBatchWriterFactory")
-    arguments = [source_of(gateway, work), bytearray(command(work)), java_schema(gateway, schema)]
-    return _build(gateway, make, arguments, "writer for Python sources")
+    return row_work(gateway, work, schema).writers()
 
 
 def fragments_of(messages: Iterable[Any]) -> tuple[Fragment, ...]:

@@ -9,20 +9,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from lancelake.spark.jvm.catalyst import remember_answers
-from lancelake.spark.jvm.gateway import (
-    Gateway,
-    accept,
-    driver_class,
-    driver_object,
-    guard,
-    open_field,
-)
+from lancelake.spark.jvm.gateway import Gateway, guard
 
-SESSION_CATALOG = "spark_catalog"
-_SOURCE = "SessionTables"
 _CATALOG = "org.apache.spark.sql.catalyst.catalog"
-_SETTING = f"spark.sql.catalog.{SESSION_CATALOG}"
-_BUILT_IN = "builtin"
 _PROVIDER = "lance"
 
 
@@ -85,8 +74,7 @@ class SessionRegistry:
 
     @property
     def _java(self) -> Any:
-        """Return the static methods of the compiled class."""
-        return _Static(self.gateway)
+        return self.gateway.cls("lancelake.LanceSessionCatalog")
 
     @property
     def _registry(self) -> Any:
@@ -114,45 +102,6 @@ class SessionRegistry:
         return make.newInstance(every)
 
 
-@dataclass(frozen=True, slots=True)
-class _Static:
-    """Static methods of the compiled class, which Py4J cannot name."""
-
-    gateway: Gateway
-
-    def location(self, registry: Any, database: str, name: str) -> Any:
-        return self._call("location", registry, database, name)
-
-    def registered(self, registry: Any, database: str, name: str) -> Any:
-        return self._call("registered", registry, database, name)
-
-    def _call(self, method: str, *arguments: Any) -> Any:
-        def find() -> Any:
-            every = driver_class(self.gateway, _SOURCE).getMethods()
-            return next(candidate for candidate in every if candidate.getName() == method)
-
-        objects = self.gateway.array(self.gateway.cls("java.lang.Object"), arguments)
-        return self.gateway.once_per_jvm(f"{_SOURCE}.{method}", find).invoke(None, objects)
-
-
-def has_own_catalog(gateway: Gateway) -> bool:
-    """Whether the session catalog is Spark's own, and not one that is configured."""
-    return gateway.conf(_SETTING, _BUILT_IN) == _BUILT_IN
-
-
-def take_session_catalog(gateway: Gateway, ours: Any) -> None:
-    """Let `ours` handle the Lance tables of Spark's own session catalog."""
-    if not has_own_catalog(gateway):
-        return
-    with accept(gateway, "a session catalog"):
-        manager = gateway.session_state().catalogManager()
-        field = open_field(manager, "defaultSessionCatalog")
-        current = field.get(manager)
-        if current.getClass().getName() != f"lancelake.{_SOURCE}":
-            registry, handler = gateway.session_state().catalog(), remember_answers(gateway, ours)
-            field.set(manager, driver_object(gateway, _SOURCE, current, handler, registry))
-
-
 _RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
 _DATASET = "org.apache.spark.sql.classic.Dataset"
 
@@ -177,13 +126,3 @@ def data_frame(gateway: Gateway, table: Any, given: Mapping[str, str] | None = N
         return gateway.member(_DATASET, "ofRows")(gateway.spark._jsparkSession, relation)
 
     return DataFrame(guard(gateway, build, "relation over a table"), gateway.spark)
-
-
-def put_catalog(gateway: Gateway, name: str, catalog: Any) -> None:
-    """Register a catalog in the session under a name."""
-
-    def put() -> None:
-        manager = gateway.session_state().catalogManager()
-        open_field(manager, "catalogs").get(manager).put(name, remember_answers(gateway, catalog))
-
-    guard(gateway, put, "catalog registry")

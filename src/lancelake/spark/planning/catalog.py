@@ -19,7 +19,7 @@ from lancelake.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from lancelake.spark.catalog.table_names import remember
+from lancelake.spark.catalog.table_names import directory_of, session_directory
 from lancelake.spark.catalog.warehouse import (
     CHANGES,
     LATEST,
@@ -30,10 +30,9 @@ from lancelake.spark.catalog.warehouse import (
     is_path,
     pair,
 )
+from lancelake.spark.jars import SESSION_CATALOG
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import asks_for_existence, implements
-from lancelake.spark.jvm.session_tables import SESSION_CATALOG, SessionRegistry, has_own_catalog
-from lancelake.spark.options import location_at, split_storage
 from lancelake.spark.planning.request_tables import (
     FactsTable,
     FeedTable,
@@ -48,24 +47,20 @@ from lancelake.spark.reading.change_feed import Versions
 from lancelake.spark.reading.version_table import VersionTable
 from lancelake.spark.writing.fitted_rows import CASE_SENSITIVE
 
-_CAPABILITIES = ("SUPPORT_COLUMN_DEFAULT_VALUE", "SUPPORT_TABLE_CONSTRAINT")
-
 
 @implements("catalog.StagingTableCatalog", "catalog.SupportsNamespaces", "catalog.ProcedureCatalog")
 class LanceCatalog(TableChanges):
     """The tables below one folder, and any table by its path."""
 
-    def __init__(self, gateway: Gateway, name: str, root: str) -> None:
+    directory: Directory
+
+    def __init__(self, gateway: Gateway, name: str) -> None:
         super().__init__(gateway)
-        storage, _ = split_storage(_settings(gateway, name))
-        self.directory = Directory(root=location_at(root, storage))
+        self.directory = directory_of(gateway, name)
         self._name = name
 
     def name(self) -> str:
         return self._name
-
-    def capabilities(self) -> Any:
-        return self.gateway.enum_set("catalog.TableCatalogCapability", _CAPABILITIES)
 
     def listTables(self, namespace: Any) -> Any:
         parts = self._existing_namespace(namespace)
@@ -217,13 +212,6 @@ class LanceCatalog(TableChanges):
         return replace(definition, location=place, after_commit=add, may_exist=True)
 
 
-def _settings(gateway: Gateway, name: str) -> dict[str, str]:
-    """Return the settings `spark.sql.catalog.<name>.*`, which may include options of the store."""
-    prefix = f"spark.sql.catalog.{name}."
-    every = gateway.spark.sparkContext.getConf().getAll()
-    return {key.removeprefix(prefix): value for key, value in every if key.startswith(prefix)}
-
-
 def _time_travel(context: tuple[Any, ...]) -> Reference | None:
     """Parse `VERSION AS OF` or `TIMESTAMP AS OF`, which Spark versions pass in different ways."""
     if not context:
@@ -256,25 +244,16 @@ def _version(text: str) -> Reference:
     return AtVersion(int(text)) if text.isdigit() else AtTag(text)
 
 
-def remember_session_tables(gateway: Gateway, root: str) -> None:
-    """Let names of the session catalog be resolved in this application.
-
-    The session must be one that stays: every session that is derived from it has the same tables.
-    """
-    if has_own_catalog(gateway):
-        remember(gateway.spark, SESSION_CATALOG, SessionLanceTables(gateway, root).directory)
-
-
 @implements("catalog.StagingTableCatalog")
 class SessionLanceTables(LanceCatalog):
     """Handles the Lance tables of the session catalog; Spark handles all others."""
 
     directory: SessionDirectory
 
-    def __init__(self, gateway: Gateway, root: str) -> None:
-        super().__init__(gateway, SESSION_CATALOG, root)
-        self.registry = SessionRegistry(gateway)
-        self.directory = SessionDirectory(root=self.directory.root, registry=self.registry)
+    def __init__(self, gateway: Gateway) -> None:
+        super().__init__(gateway, SESSION_CATALOG)
+        self.directory = session_directory(gateway)
+        self.registry = self.directory.registry
 
     def createTable(self, ident: Any, *details: Any) -> Any:
         self.ensure_free(ident)

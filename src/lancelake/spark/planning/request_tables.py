@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from lancelake.core.table import Table
@@ -15,7 +14,7 @@ from lancelake.core.values.descriptions import facts, facts_schema
 from lancelake.core.values.metadata import Snapshot
 from lancelake.core.values.versions import COMMIT_VERSION, AsOf, AtVersion, Point
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.jvm.gateway import Gateway, cores, is_classic, open_gateway
+from lancelake.spark.jvm.gateway import Gateway, cores
 from lancelake.spark.jvm.proxy import Proxy, ScanBuilderProxy, ScanProxy, TableProxy, implements
 from lancelake.spark.jvm.python_tasks import (
     input_partitions,
@@ -24,27 +23,20 @@ from lancelake.spark.jvm.python_tasks import (
     reader_factory,
     v2_columns,
 )
-from lancelake.spark.jvm.session_tables import data_frame
 from lancelake.spark.jvm.spark_conditions import JavaExpressions, TypeOf
 from lancelake.spark.options import (
-    READ_OPTIONS,
-    SCAN_OPTIONS,
     TableOptions,
     add_zones,
-    as_texts,
-    ensure_known,
-    parse,
 )
+from lancelake.spark.planning.stream_table import stream_of
 from lancelake.spark.reading.change_feed import (
     FEED,
     FEED_OPTIONS,
     FeedRequest,
     Versions,
-    versions_of,
 )
 from lancelake.spark.reading.columns import SparkConformer
 from lancelake.spark.reading.latest_plan import (
-    FRESHNESS,
     LATEST_OPTIONS,
     LatestRequest,
 )
@@ -55,7 +47,6 @@ from lancelake.spark.reading.read_plan import (
 )
 from lancelake.spark.reading.version_table import (
     ReadableTable,
-    VersionTable,
     default_limits,
     dict_of,
 )
@@ -221,7 +212,7 @@ class _Feed(Proxy):
         return RequestScanBuilder(self.gateway, request)
 
 
-@implements("catalog.SupportsRead")
+@implements("catalog.SupportsRead", "lancelake.Streamed")
 class FeedTable(_Feed, TableProxy):
     """The changes up to a version; options of a query set their range."""
 
@@ -229,7 +220,13 @@ class FeedTable(_Feed, TableProxy):
         return java_schema(self.gateway, self._request.schema)
 
     def capabilities(self) -> Any:
-        return self.gateway.enum_set("catalog.TableCapability", ["BATCH_READ"])
+        return self.gateway.enum_set("catalog.TableCapability", ["BATCH_READ", "MICRO_BATCH_READ"])
+
+    def asStream(self, options: Any) -> Any:
+        snapshot = self._request.snapshot
+        branch = {} if snapshot.branch is None else {"branch": snapshot.branch}
+        target = TableOptions(location=snapshot.main_location, rest=branch)
+        return stream_of(self.gateway, target, {**dict(options), FEED: "true"}, self.name())
 
 
 @implements("catalog.Changelog")
@@ -330,51 +327,3 @@ def _until(text: str, is_inclusive: bool) -> Point:
 
 def _until_time(micros: int, is_inclusive: bool) -> Point:
     return AsOf(micros if is_inclusive else micros - 1)
-
-
-def read(spark: SparkSession, uri: str, **options: str | int | bool) -> DataFrame:
-    """Return the rows of a table; filters, columns and aggregates are pushed down.
-
-    Args:
-        spark: The session.
-        uri: Path or URI of the table.
-        **options: Those of `spark.read.format("lance")`: `version`, `tag`, `branch`, `timestamp`,
-            options of the object store; `readChangeFeed` returns row-level changes; `freshness`,
-            `flushed` or `durable`, includes rows of the MemWAL.
-
-    Returns:
-        The rows.
-
-    Raises:
-        TableNotFoundError: There is no table at `uri`.
-        InvalidRequestError: An option is unknown.
-
-    Examples:
-        >>> from lancelake.spark import read
-        >>> [row.name for row in read(spark, path, version=1).where("score > 2").collect()]
-        ['bob', 'cy']
-    """
-    given = as_texts(options)
-    if not is_classic(spark):
-        return spark.read.format("lance").options(**add_zones(spark, given)).load(uri)
-    return read_options(spark, {**given, "path": uri})
-
-
-def read_options(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
-    """Return the table selected by options, as a DataFrame of a classic session."""
-    gateway = open_gateway(spark)
-    parsed = parse(add_zones(spark, options), (*READ_OPTIONS, *FEED_OPTIONS, FRESHNESS))
-    snapshot = parsed.open().snapshot
-    if parsed.get(FRESHNESS) is not None:
-        ensure_known(parsed.rest, ("branch", *LATEST_OPTIONS), snapshot.location.uri)
-        latest = LatestTable(gateway, snapshot, f"latest rows of lance.`{snapshot.location.uri}`")
-        rest = {n: value for n in LATEST_OPTIONS if (value := parsed.get(n)) is not None}
-        return data_frame(gateway, latest, rest)
-    if parsed.flag(FEED, default=False):
-        name = f"changes of lance.`{snapshot.location.uri}`"
-        return data_frame(gateway, FeedTable(gateway, snapshot, versions_of(parsed), name))
-    ensure_known(parsed.rest, READ_OPTIONS)
-    table = VersionTable(gateway, snapshot, f"lance.`{snapshot.location.uri}`")
-    # The version is fixed and secrets are not part of the plan.
-    rest = {name: value for name in SCAN_OPTIONS if (value := parsed.get(name)) is not None}
-    return data_frame(gateway, table, rest)

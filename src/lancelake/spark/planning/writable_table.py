@@ -43,9 +43,11 @@ from lancelake.spark.options import (
     TableOptions,
     properties_of,
 )
+from lancelake.spark.planning.stream_table import stream_of
 from lancelake.spark.reading.read_plan import column_types
 from lancelake.spark.reading.target_frame import others, rows_of, staged_frame, target_frame
-from lancelake.spark.reading.version_table import VersionTable
+from lancelake.spark.reading.version_table import VersionTable, dict_of
+from lancelake.spark.streaming.sink import SINK_OPTIONS, StreamSink, WriteStreamed
 from lancelake.spark.writing.write_plan import (
     SaveMode,
     WriteBatches,
@@ -193,8 +195,8 @@ class LanceWriteBuilder(Proxy):
         mode: SaveMode = SaveMode.APPEND,
     ) -> None:
         super().__init__(gateway)
-        self._options = _add_options(target, dict(info.options().asCaseSensitiveMap()))
-        self._schema = python_schema(info.schema())
+        self._target, self._given = target, dict_of(info.options())
+        self._query, self._schema = str(info.queryId()), python_schema(info.schema())
         self._expressions = expressions
         self._mode = mode
         self._replaces: RowsToReplace | None = None
@@ -213,9 +215,9 @@ class LanceWriteBuilder(Proxy):
         return True
 
     def overwrite(self, predicates: Any) -> Any:
-        if self._options.get("replaceWhere") is not None:
+        if "replacewhere" in map(str.lower, self._given):
             problem = "option replaceWhere cannot be combined with an overwrite by condition"
-            raise InvalidRequestError(problem, table=self._options.location.uri)
+            raise InvalidRequestError(problem, table=self._target.location.uri)
         converted = [self._condition(predicate) for predicate in predicates]
         conditions = [condition for condition in converted if condition is not None]
         if len(conditions) < len(converted):
@@ -227,23 +229,32 @@ class LanceWriteBuilder(Proxy):
         return self
 
     def build(self) -> Any:
-        options, schema, mode = self._options, self._schema, self._mode
+        text = f"lance {self._mode.value} to {self._target.location.uri}"
+        return _Write(self.gateway, self._batch_write, self._streaming_write, text)
+
+    def buildForBatch(self) -> Any:
+        return self._batch_write()
+
+    def buildForStreaming(self) -> Any:
+        return self._streaming_write()
+
+    def _batch_write(self) -> Any:
+        options, schema = _add_options(self._target, self._given, WRITE_OPTIONS), self._schema
         ensure_columns(schema, options)
         begin, commit = self._steps
         plan = functools.partial(
-            begin, options, schema, mode, spark=self.gateway.spark, replaces=self._replaces
+            begin, options, schema, self._mode, spark=self.gateway.spark, replaces=self._replaces
         )
-        text = f"lance {mode.value} to {options.location.uri}"
-        return _Write(self.gateway, schema, plan, commit, text)
+        return _BatchWrite(self.gateway, schema, plan, commit)
 
-    def buildForBatch(self) -> Any:
-        return self.build().toBatch()
-
-    def buildForStreaming(self) -> Any:
-        raise UnsupportedError(
-            "this catalog does not support streaming writes",
-            action='Use writeStream.format("lance") with the table\'s path.',
+    def _streaming_write(self) -> Any:
+        sink = StreamSink(
+            options=_add_options(self._target, self._given, SINK_OPTIONS),
+            schema=self._schema,
+            mode=self._mode,
+            spark=self.gateway.spark,
         )
+        return _StreamingWrite(self.gateway, sink, self._query)
 
     def _condition(self, predicate: Any) -> Condition | None:
         return None if self._expressions is None else self._expressions.condition(predicate)
@@ -252,10 +263,10 @@ class LanceWriteBuilder(Proxy):
 @implements("write.Write")
 class _Write(Proxy):
     def __init__(
-        self, gateway: Gateway, schema: t.StructType, plan: Plan, commit: Commit, text: str
+        self, gateway: Gateway, batch: Callable[[], Any], stream: Callable[[], Any], text: str
     ) -> None:
         super().__init__(gateway)
-        self._parts = (schema, plan, commit)
+        self._batch, self._stream = batch, stream
         self._text = text
 
     def identity(self) -> str:
@@ -265,10 +276,10 @@ class _Write(Proxy):
         return self._text
 
     def toBatch(self) -> Any:
-        return _BatchWrite(self.gateway, *self._parts)
+        return self._batch()
 
     def toStreaming(self) -> Any:
-        raise UnsupportedError("this write does not support streaming")
+        return self._stream()
 
 
 @implements("write.BatchWrite")
@@ -301,8 +312,36 @@ class _BatchWrite(Proxy):
         """Do nothing: a commit may have succeeded, and cleanup removes orphan files."""
 
 
-def _add_options(target: TableOptions, given: dict[str, str]) -> TableOptions:
-    rest = TableOptions.of(target.location, given, WRITE_OPTIONS).rest
+@implements("write.streaming.StreamingWrite")
+class _StreamingWrite(Proxy):
+    """Commits each batch exactly once."""
+
+    def __init__(self, gateway: Gateway, sink: StreamSink, query: str) -> None:
+        super().__init__(gateway)
+        self._sink, self._query = sink, query
+
+    def identity(self) -> str:
+        return f"lance stream into {self._sink.options.location.uri}"
+
+    def createStreamingWriterFactory(self, info: Any) -> Any:  # noqa: ARG002
+        work = WriteStreamed(self._sink.plan().task, self._sink.rows)
+        return writer_factory(self.gateway, work, self._sink.schema)
+
+    def useCommitCoordinator(self) -> bool:
+        # As for batches: every attempt writes its own files.
+        return False
+
+    def commit(self, batch: int, messages: Any) -> None:
+        self._sink.commit(fragments_of(messages), self._query, batch)
+
+    def abort(self, batch: int, messages: Any) -> None:
+        """Do nothing: a commit may have succeeded, and cleanup removes orphan files."""
+
+
+def _add_options(
+    target: TableOptions, given: dict[str, str], allowed: Sequence[str]
+) -> TableOptions:
+    rest = TableOptions.of(target.location, given, allowed).rest
     return replace(target, rest={**rest, **target.rest})
 
 
@@ -310,8 +349,10 @@ _CAPABILITIES = (
     "AUTOMATIC_SCHEMA_EVOLUTION",
     "BATCH_READ",
     "BATCH_WRITE",
+    "MICRO_BATCH_READ",
     "OVERWRITE_BY_FILTER",
     "OVERWRITE_DYNAMIC",
+    "STREAMING_WRITE",
     "TRUNCATE",
 )
 
@@ -321,6 +362,7 @@ _CAPABILITIES = (
     "catalog.SupportsMetadataColumns",
     "catalog.SupportsWrite",
     "catalog.SupportsDeleteV2",
+    "lancelake.Streamed",
 )
 class WritableTable(VersionTable):
     """Reads the version that was newest when it was loaded; writes are applied to the newest."""
@@ -349,6 +391,9 @@ class WritableTable(VersionTable):
 
     def newWriteBuilder(self, info: Any) -> Any:
         return LanceWriteBuilder(self.gateway, self.options, info, self._java_expressions())
+
+    def asStream(self, options: Any) -> Any:
+        return stream_of(self.gateway, self.options, dict(options), self.name())
 
     def canDeleteWhere(self, predicates: Any) -> bool:
         return all(condition is not None for condition in self._conditions(predicates))

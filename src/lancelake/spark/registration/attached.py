@@ -1,99 +1,91 @@
-"""What comes with a catalog of Lance tables, and the answers that the jar gets from Python."""
+"""What the jar asks Python for, session by session."""
 
 from __future__ import annotations
 
-import functools
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
+from pyspark.sql import DataFrame
+
+from lancelake.core.values.writes import declare_engine
 from lancelake.errors import UnsupportedError
 from lancelake.spark.catalog.procedures import translate
-from lancelake.spark.catalog.table_names import remember
-from lancelake.spark.jvm.catalyst_rules import (
-    take_optimizer_rules,
-    take_row_commands,
-    take_statements,
-)
-from lancelake.spark.jvm.gateway import Gateway, driver_class, open_derived
+from lancelake.spark.catalog.table_names import widen_table
+from lancelake.spark.jvm.gateway import Gateway, open_derived
 from lancelake.spark.jvm.proxy import Proxy, implements
-from lancelake.spark.jvm.python_tasks import put_source
-from lancelake.spark.jvm.session_tables import take_session_catalog
+from lancelake.spark.jvm.python_tasks import python_schema
 from lancelake.spark.merge.change import run_row_command
-from lancelake.spark.options import ROOT
+from lancelake.spark.options import parse
 from lancelake.spark.planning.catalog import LanceCatalog, SessionLanceTables
-from lancelake.spark.registration.plain_source import LanceDataSource
-from lancelake.spark.worker.on_executors import portable_source
+from lancelake.spark.planning.path_table import table_by_path
+from lancelake.spark.streaming.upserts import BATCH_OPTIONS, batches_into
+from lancelake.spark.writing.write_plan import write_options
 
-CATALOG_CLASS = "lancelake.LanceCatalog"
-_PLANNER = "Planner"
-_CATALOGS = "spark.sql.catalog."
+_PARTITIONS = "__partition_columns"
+"""Option in which Spark passes the columns of `partitionBy`."""
 
-
-def default_root(gateway: Gateway, name: str) -> str:
-    """Return the root folder that the settings of a session give a catalog."""
-    warehouse = gateway.conf("spark.sql.warehouse.dir", "spark-warehouse")
-    return gateway.conf(f"{_CATALOGS}{name}.root", gateway.conf(ROOT, warehouse))
-
-
-def attach_parts(gateway: Gateway, name: str, root: str) -> LanceCatalog:
-    """Add the row commands, the statements and the rules of a catalog to a session.
-
-    Returns the catalog that they belong to.
-    """
-    tables = LanceCatalog(gateway, name, root)
-    remember(gateway.spark, name, tables.directory)
-    with _warn("UPDATE and MERGE in SQL are not available, use LanceTable"):
-        take_row_commands(gateway, functools.partial(run_row_command, gateway))
-    with _warn("OPTIMIZE, VACUUM and RESTORE are not available, use CALL"):
-        take_statements(gateway, functools.partial(translate, gateway.spark))
-    with _warn("Lance tables of the session catalog can only be read and appended to"):
-        take_session_catalog(gateway, SessionLanceTables(gateway, root))
-    with _warn("joins are not pruned at run time, and some conditions on booleans fail"):
-        take_optimizer_rules(gateway)
-    return tables
-
-
-@contextmanager
-def _warn(loss: str) -> Iterator[None]:
-    """Warn of what a session lacks if it does not accept something of ours."""
-    try:
-        yield
-    except UnsupportedError as error:
-        warnings.warn(f"{loss}: {error}", stacklevel=5)
+_MODES = {"ErrorIfExists": "error"}
 
 
 @implements("lancelake.Planner$Sessions")
 class Sessions(Proxy):
-    """What the jar asks Python for, session by session."""
+    """Answers the classes of the jar that Spark's settings name."""
 
     def catalog(self, session: Any, name: str) -> LanceCatalog:
-        """Return a catalog that the settings name; its session gets what comes with it."""
-        gateway = open_derived(self.gateway, session)
-        # One that an earlier process registered reports to that process.
-        put_source(gateway, LanceDataSource.name(), portable_source(LanceDataSource))
-        return attach_parts(gateway, name, default_root(gateway, name))
+        """Return a catalog that the settings name."""
+        return LanceCatalog(self._attached(session), name)
+
+    def sessionCatalog(self, session: Any) -> SessionLanceTables:
+        """Return the Lance tables of the session catalog."""
+        return SessionLanceTables(self._attached(session))
 
     def translate(self, session: Any, statement: str) -> str | None:
         """Return a statement as one that Spark has; None if it is not ours."""
+        return translate(self._attached(session).spark, statement)
+
+    def run(self, session: Any, plan: Any) -> Any:
+        """Run DELETE, UPDATE or MERGE; return the numbers of changed rows."""
         gateway = open_derived(self.gateway, session)
-        for key, value in gateway.spark.sparkContext.getConf().getAll():
-            name = key.removeprefix(_CATALOGS)
-            if value == CATALOG_CLASS and key.startswith(_CATALOGS) and "." not in name:
-                # The statement may be the first that names a table of this catalog.
-                gateway.session_state().catalogManager().catalog(name)
-        return translate(gateway.spark, statement)
+        return gateway.map(run_row_command(gateway, plan))
+
+    def table(self, session: Any, options: Any, schema: Any) -> Any:
+        """Return the table that options select; with a schema, one that may not exist."""
+        gateway = self._attached(session)
+        columns = None if schema is None else python_schema(schema)
+        return table_by_path(gateway, dict(options), columns)
+
+    def save(self, session: Any, rows: Any, mode: str, options: Any) -> None:
+        """Write rows into the table that options select."""
+        gateway = self._attached(session)
+        given = dict(options)
+        if given.pop(_PARTITIONS, None) is not None:
+            problem = "Lance tables do not support partitioning by columns"
+            raise UnsupportedError(problem, action="Omit partitionBy.")
+        frame = DataFrame(rows, gateway.spark)
+        write_options(frame, given, _MODES.get(mode, mode.lower()))
+
+    def addBatch(self, session: Any, rows: Any, number: int, options: Any) -> None:
+        """Upsert a batch of a stream."""
+        gateway = self._attached(session)
+        batches_into(parse(dict(options), BATCH_OPTIONS))(DataFrame(rows, gateway.spark), number)
+
+    def widen(self, session: Any, name: Any, schema: Any) -> bool:
+        """Add the columns of rows to a table, if its name is that of one."""
+        gateway = self._attached(session)
+        return widen_table(gateway.spark, list(name), python_schema(schema))
+
+    def _attached(self, session: Any) -> Gateway:
+        """Return the JVM of a session, which has our rules and statements."""
+        gateway = open_derived(self.gateway, session)
+        gateway.cls("lancelake.LanceExtensions").attach(session)
+        return gateway
 
 
 def answer_jar(gateway: Gateway) -> None:
-    """Let this process plan for the catalogs that the settings of its driver name."""
+    """Let this process plan for the sessions of its driver."""
 
     def answer() -> bool:
-        methods = driver_class(gateway, _PLANNER).getMethods()
-        method = next(each for each in methods if each.getName() == "answerBy")
-        given = gateway.array(gateway.cls("java.lang.Object"), [Sessions(gateway)])
-        method.invoke(None, given)
+        declare_engine(f"Spark {gateway.spark.version}")
+        gateway.cls("lancelake.Planner").answerBy(Sessions(gateway))
         return True
 
     gateway.once("answers for the jar", answer)

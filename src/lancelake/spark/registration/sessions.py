@@ -1,36 +1,30 @@
-"""Registration of Lance tables in a session.
-
-Each streaming query runs in a clone of its session, which `foreachBatch` receives, and `newSession`
-returns a session of its own. Neither has the catalogs of the first session, since Spark can only
-instantiate catalogs that are JVM classes.
-"""
+"""Sessions with Lance tables."""
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
-from typing import Any
-from weakref import WeakKeyDictionary
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from lancelake.core.values.writes import declare_engine
 from lancelake.errors import UnsupportedError
-from lancelake.spark.jvm.gateway import (
-    Gateway,
-    are_compiled,
-    is_classic,
-    open_gateway,
-    open_weakly,
-    session_id,
+from lancelake.spark.jars import (
+    CATALOG_CLASS,
+    CATALOGS,
+    EXTENSIONS,
+    JARS,
+    SESSION_CATALOG,
+    SESSION_CLASS,
+    connector_settings,
 )
+from lancelake.spark.jvm.gateway import Gateway, is_classic, open_gateway, put_on_driver
 from lancelake.spark.options import ROOT, as_texts
 from lancelake.spark.registration.plain_source import LanceDataSource
 from lancelake.spark.worker.on_executors import portable_source
@@ -59,7 +53,13 @@ _PASSWORD = re.compile(r"://[^/@\s]*:[^@\s]*@")
 _LAUNCHED: dict[int, dict[str, str]] = {}
 """Settings of the launcher when Java was started, by gateway."""
 
+_SESSION_CATALOG, _BUILT_IN = f"{CATALOGS}{SESSION_CATALOG}", "builtin"
+_CONNECTOR = connector_settings()
+_LISTS = (JARS, EXTENSIONS)
+"""Settings in which other members may stand, too."""
+
 _DEFAULTS = {
+    **{key: value for key, value in _CONNECTOR.items() if key not in _LISTS},
     # Tables of a warehouse do not belong to Hive.
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -127,12 +127,24 @@ def settings(
     name = launched.get(_NAME, _NO_NAME)
     ours = {**_DEFAULTS, _MASTER: "local[*]", **(_DAEMON if has_package else {})}
     from_launcher = {key: value for key, value in launched.items() if key in ours}
-    return {**ours, _NAME: "lancelake" if name == _NO_NAME else name, **from_launcher, **given}
+    chosen = {**ours, _NAME: "lancelake" if name == _NO_NAME else name, **from_launcher, **given}
+    return chosen | _with_ours({**launched, **given})
+
+
+def _with_ours(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that are lists, with our members."""
+    lists: dict[str, str] = {}
+    for key in _LISTS:
+        ours = _CONNECTOR[key]
+        members = [member for member in given.get(key, "").split(",") if member]
+        lists[key] = ",".join(members if ours in members else [*members, ours])
+    return lists
 
 
 def register(spark: SparkSession, catalog: str = "lance", root: str | None = None) -> SparkSession:
-    """Register Lance tables in a session; on Spark Connect, only the plain data source.
+    """Add Lance tables to a session that was started without the settings of `spark-conf`.
 
+    On Spark Connect this adds the plain data source: catalogs are settings of the server.
     Registering again with another root changes it.
 
     Args:
@@ -154,39 +166,30 @@ def register(spark: SparkSession, catalog: str = "lance", root: str | None = Non
     if not is_classic(spark):
         spark.dataSource.register(portable_source(LanceDataSource))
         return spark
-    try:
-        _share(spark, catalog, root)
-    except UnsupportedError as error:
-        spark.dataSource.register(portable_source(LanceDataSource))
-        text = f"Lance tables are read without pushdown and without a catalog: {error}"
-        warnings.warn(text, stacklevel=2)
+    from lancelake.spark.registration.attached import answer_jar  # noqa: PLC0415
+
+    gateway = open_gateway(spark)
+    answer_jar(gateway)
+    _configure(gateway, catalog, root)
+    # Its problems are reported here, and SHOW CATALOGS lists only what was loaded.
+    gateway.session_state().catalogManager().catalog(catalog)
     return spark
 
 
-def _share(spark: SparkSession, name: str, root: str | None) -> None:
-    """Add the catalog to a session and to those that Spark derives from it."""
-    from lancelake.spark.planning.catalog import remember_session_tables  # noqa: PLC0415
-    from lancelake.spark.registration.attached import answer_jar, default_root  # noqa: PLC0415
-
-    gateway = open_gateway(spark)
-    if are_compiled(gateway):
-        answer_jar(gateway)
-    place = root or root_of(spark, name) or default_root(gateway, name)
-    _attach(gateway, name, place)
-    remember_session_tables(gateway, place)
-    share_catalog(spark, name, place, lambda derived, *of: _attach(open_weakly(derived), *of))
-
-
-def _attach(gateway: Gateway, name: str, root: str) -> None:
-    """Add a catalog, and what comes with it, to a session."""
-    from lancelake.spark.jvm.python_tasks import ensure_source  # noqa: PLC0415
-    from lancelake.spark.jvm.session_tables import put_catalog  # noqa: PLC0415
-    from lancelake.spark.registration import hooks  # noqa: PLC0415
-    from lancelake.spark.registration.attached import attach_parts  # noqa: PLC0415
-
-    ensure_source(gateway, LanceDataSource.name(), portable_source(LanceDataSource))
-    put_catalog(gateway, name, attach_parts(gateway, name, root))
-    hooks.install(gateway.spark)
+def _configure(gateway: Gateway, catalog: str, root: str | None) -> None:
+    """Set the catalogs of this session, and of those derived from it."""
+    name = f"{CATALOGS}{catalog}"
+    wanted = {name: CATALOG_CLASS} | ({} if root is None else {f"{name}.root": root})
+    if gateway.conf(_SESSION_CATALOG, _BUILT_IN) == _BUILT_IN:
+        wanted[_SESSION_CATALOG] = SESSION_CLASS
+    new = {key: value for key, value in wanted.items() if gateway.conf(key, "") != value}
+    if not new:
+        return
+    of_application = gateway.spark._jsparkSession.sparkContext().conf()
+    for key, value in new.items():
+        gateway.spark.conf.set(key, value)
+        of_application.set(key, value)
+    gateway.cls("lancelake.LanceExtensions").forget(gateway.spark._jsparkSession, catalog)
 
 
 def _launch(given: Mapping[str, str]) -> dict[str, str]:
@@ -202,6 +205,7 @@ def _launch(given: Mapping[str, str]) -> dict[str, str]:
         _same_interpreter()
     start = {} if is_running else {_JAVA: _ARROW_UNCHECKED, **public_settings(given)}
     SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll([*start.items()]))
+    put_on_driver(SparkContext._jvm)
     gateway = id(SparkContext._gateway)
     if gateway not in _LAUNCHED:
         every = SparkConf().getAll()
@@ -248,45 +252,3 @@ def ensure_java(environment: Mapping[str, str] = os.environ) -> None:
         return
     if shutil.which("java", path=environment.get("PATH")) is None:
         raise UnsupportedError("Spark needs Java, but Java was not found", action=_JAVA_HINT)
-
-
-_MARK = "_lancelake_derived"
-_ROOTS: WeakKeyDictionary[SparkContext, dict[str, str]] = WeakKeyDictionary()
-"""Root folder of each catalog that was registered in a session of an application."""
-
-_HAVE_CATALOGS: set[str] = set()
-"""Ids of the sessions that have the catalogs."""
-
-Attach = Callable[[SparkSession, str, str], None]
-"""Adds a catalog to a session, by its name and root."""
-
-
-def root_of(spark: SparkSession, name: str) -> str | None:
-    """Return the root folder of a catalog of this application, None if it has none of this name."""
-    return _ROOTS.get(spark.sparkContext, {}).get(name)
-
-
-def share_catalog(spark: SparkSession, name: str, root: str, attach: Attach) -> None:
-    """Add the catalog of a session to every session that Python meets later in its application."""
-    _ROOTS.setdefault(spark.sparkContext, {})[name] = root
-    _HAVE_CATALOGS.add(session_id(spark))
-    original = SparkSession.__init__
-    if hasattr(original, _MARK):
-        return
-
-    @functools.wraps(original)
-    def init(self: SparkSession, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        _attach_all(self, attach)
-
-    setattr(init, _MARK, True)
-    SparkSession.__init__ = init  # type: ignore[method-assign]
-
-
-def _attach_all(spark: SparkSession, attach: Attach) -> None:
-    roots = _ROOTS.get(spark.sparkContext)
-    if roots is None or session_id(spark) in _HAVE_CATALOGS:
-        return
-    for name, root in list(roots.items()):
-        attach(spark, name, root)
-    _HAVE_CATALOGS.add(session_id(spark))

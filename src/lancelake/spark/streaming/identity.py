@@ -7,6 +7,7 @@ which no other column of the table ever gets.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -204,6 +205,15 @@ class Offset:
     def last_seen(self) -> int:
         """The newest version that was read, at least partially."""
         return self.version if self.is_snapshot or self.done else self.version - 1
+
+    def dump(self) -> str:
+        """Return the offset as text for the checkpoint."""
+        return json.dumps(self.to_json())
+
+    @staticmethod
+    def parse(text: str) -> Offset:
+        """Parse an offset from the text of a checkpoint."""
+        return Offset.of(json.loads(text))
 
     def to_json(self) -> dict[str, Any]:
         """Return the offset as JSON for the checkpoint."""

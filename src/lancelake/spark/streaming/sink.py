@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
@@ -25,6 +27,7 @@ from lancelake.core.values.writes import (
     landed,
     staged,
 )
+from lancelake.data.column_file import WriteTask
 from lancelake.errors import (
     InvalidRequestError,
     LanceTableError,
@@ -33,11 +36,20 @@ from lancelake.errors import (
 )
 from lancelake.spark.jobs import PATIENCE
 from lancelake.spark.options import WRITE_OPTIONS, TableOptions, parse
-from lancelake.spark.worker.on_executors import Portable, sealed_fragments, unsealed_fragments
+from lancelake.spark.reading.target_frame import staged_frame
+from lancelake.spark.streaming.upserts import merge_if_due
+from lancelake.spark.worker.on_executors import (
+    Portable,
+    message_batch,
+    sealed_fragments,
+    unsealed_fragments,
+)
+from lancelake.spark.writing.fitted_rows import PlainRows
 from lancelake.spark.writing.wal_rows import (
     UPSERT_OPTIONS,
     Upsert,
     table_spec,
+    upsert_frame,
     upsert_of,
     upsert_rows,
 )
@@ -55,11 +67,138 @@ SINK_OPTIONS = (
     *UPSERT_OPTIONS,
     "checkpointLocation",
     "compactEvery",
+    "mergeEvery",
     "mergeKeys",
     "queryName",
     "targetFileRows",
 )
 _QUERY = "sql.streaming.queryId"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamSink:
+    """Appends each batch, replaces all rows with it, merges or upserts it by key.
+
+    A batch is identified by the query's id, which its checkpoint stores, and by its number. Invalid
+    options fail before the first batch. Processes of plain data sources have no session.
+    """
+
+    options: TableOptions
+    schema: StructType
+    mode: SaveMode
+    spark: SparkSession | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what no batch could do."""
+        ensure_columns(self.schema, self.options)
+        if self._upsert is not None:
+            self._ensure_upserts()
+
+    @functools.cached_property
+    def rows(self) -> PlainRows:
+        """The conversion of rows for the table."""
+        return plain_rows(self.options, self.schema, self.mode)
+
+    def plan(self) -> WritePlan:
+        """Plan the write of a batch."""
+        hidden = ("txnappid", "txnversion")
+        rest = {key: value for key, value in self.options.rest.items() if key not in hidden}
+        options = replace(self.options, rest=rest)
+        plan = plan_write(options, self.rows.schema, self.mode, spark=self.spark)
+        if plan is None:
+            raise InvalidRequestError("streaming writes do not support this mode")
+        return plan.named("STREAMING UPDATE")
+
+    def commit(self, fragments: tuple[Fragment, ...], query: str, batch: int) -> None:
+        """Commit a batch; one without rows creates no version."""
+        if not fragments and self.mode is not SaveMode.OVERWRITE:
+            return
+        once = self._once(query, batch)
+        keys = split_list(self.options.get("mergeKeys") or "")
+        planned = self.plan()
+        if self._upsert is not None:
+            self._write_entries(planned, fragments, Unit(query=once.app_id, batch=once.version))
+            return
+        if keys:
+            # Keys may repeat in the first batch too, so a new table is created without rows.
+            base = planned.base or commit_plan(planned, ())
+            _merge(base, self.plan().adapt(once=once), fragments, keys)
+        else:
+            commit_plan(planned.adapt(once=once), fragments)
+        self._compact_after(batch)
+
+    @functools.cached_property
+    def _upsert(self) -> Upsert | None:
+        return upsert_of(self.options)
+
+    def _ensure_upserts(self) -> None:
+        """Refuse what needs a session, or a table with a MemWAL."""
+        uri = self.options.location.uri
+        needs_session = self._upsert != Upsert() or self.options.get("mergeEvery") is not None
+        if self.spark is None and needs_session:
+            raise UnsupportedError(
+                "options deleteWhen, sequenceBy and mergeEvery need a Spark session, and a plain "
+                "data source has none",
+                table=uri,
+                action="Use foreachBatch(lancelake.spark.upsert_batches(path, ...)).",
+            )
+        table = self.options.open_existing()
+        if table is None:
+            raise TableNotFoundError(f"there is no table at {uri}", table=uri)
+        if self.mode is SaveMode.OVERWRITE:
+            raise InvalidRequestError("upserts do not replace the rows of a table", table=uri)
+        table_spec(table.snapshot)
+
+    def _write_entries(
+        self, planned: WritePlan, fragments: tuple[Fragment, ...], unit: Unit
+    ) -> None:
+        """Write the rows of a batch to their regions, which the tasks of a stream do not own."""
+        if planned.base is None:
+            raise InvalidRequestError("upserts need a table with a MemWAL")
+        if self.spark is None:
+            rows = _read_staged(planned.base, fragments).read_all()
+            upsert_rows(planned.base, rows, unit)
+            return
+        rows = staged_frame(
+            self.spark, staged(planned.base, fragments), self.rows.schema.fieldNames()
+        )
+        upsert_frame(rows, planned.base, unit, self._upsert)
+        merge_if_due(self.spark, self.options, unit.batch)
+
+    def _compact_after(self, batch: int) -> None:
+        """Compact the small files of several batches; a failure does not affect the batch."""
+        every, rows = self.options.whole("compactEvery"), self.options.whole("targetFileRows")
+        if not every or (batch + 1) % every:
+            return
+        table = self.options.open_existing()
+        if table is None:
+            return
+        try:
+            settings = table.maintenance.compaction_settings(target_rows_per_fragment=rows)
+            table.maintenance.compact(settings)
+        except LanceTableError as error:
+            warnings.warn(f"the table was not compacted: {error}", stacklevel=2)
+
+    def _once(self, query: str, batch: int) -> OnceOnly:
+        app_id = self.options.get("txnAppId") or query
+        if not app_id:
+            raise InvalidRequestError(
+                "Spark did not provide the id of the query of a batch",
+                action="Set the option txnAppId to a name that only this query uses.",
+            )
+        return OnceOnly(app_id=app_id, version=batch)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStreamed:
+    """Writes the rows of one task of a batch, by the names of the table."""
+
+    task: WriteTask
+    rows: PlainRows
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield one batch with one message."""
+        yield message_batch(sealed_fragments(written(self.task, self.rows(iter(batches)))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +210,13 @@ class WrittenPart(WriterCommitMessage):
 
 
 class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
-    """Appends each batch, replaces all rows with it, or merges it by key.
-
-    A batch is identified by the query's id, which its checkpoint stores, and by its number.
-    """
+    """The sink of a plain data source."""
 
     def __init__(self, schema: StructType, options: Mapping[str, str], *, overwrite: bool) -> None:
         """Open the table once, so that invalid options fail before the first batch."""
-        self._options = dict(options)
-        self._overwrite = overwrite
-        ensure_columns(schema, self._parse())
-        self._upserts = self._ensure_upsert()
-        self._rows = plain_rows(self._parse(), schema, self._mode)
-        self._task = self._plan().task
+        mode = SaveMode.OVERWRITE if overwrite else SaveMode.APPEND
+        self._sink = StreamSink(options=parse(options, SINK_OPTIONS), schema=schema, mode=mode)
+        self._rows, self._task = self._sink.rows, self._sink.plan().task
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPart:
         """Write the rows of a task."""
@@ -93,89 +226,15 @@ class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
         return WrittenPart(sealed_fragments(fragments), query or "")
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Commit a batch; one without rows creates no version."""
+        """Commit a batch."""
         parts = [m for m in messages if isinstance(m, WrittenPart)]
         fragments = unsealed_fragments(part.fragments for part in parts)
-        if not fragments and not self._overwrite:
-            return
-        query = next((part.query for part in parts if part.query), "")
-        once = self._once(query, batchId)
-        keys = split_list(self._parse().get("mergeKeys") or "")
-        planned = self._plan()
-        if self._upserts:
-            _upsert(planned, fragments, Unit(query=once.app_id, batch=once.version))
-            return
-        if keys:
-            # Keys may repeat in the first batch too, so a new table is created without rows.
-            base = planned.base or commit_plan(planned, ())
-            _merge(base, self._plan().adapt(once=once), fragments, keys)
-        else:
-            commit_plan(planned.adapt(once=once), fragments)
-        self._compact_after(batchId)
+        self._sink.commit(
+            fragments, next((part.query for part in parts if part.query), ""), batchId
+        )
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Do nothing: cleanup removes orphan files."""
-
-    def _ensure_upsert(self) -> bool:
-        """Whether batches are upserts; refuse what needs a session, or a table with a MemWAL."""
-        options = self._parse()
-        upsert, uri = upsert_of(options), options.location.uri
-        if upsert is None:
-            return False
-        if upsert != Upsert():
-            raise UnsupportedError(
-                "options deleteWhen and sequenceBy need a Spark session, and a plain data source "
-                "has none",
-                table=uri,
-                action="Use foreachBatch(lancelake.spark.upsert_batches(path, ...)).",
-            )
-        table = options.open_existing()
-        if table is None:
-            raise TableNotFoundError(f"there is no table at {uri}", table=uri)
-        if self._overwrite:
-            raise InvalidRequestError("upserts do not replace the rows of a table", table=uri)
-        table_spec(table.snapshot)
-        return True
-
-    def _compact_after(self, batch: int) -> None:
-        """Compact the small files of several batches; a failure does not affect the batch."""
-        options = self._parse()
-        every, rows = options.whole("compactEvery"), options.whole("targetFileRows")
-        if not every or (batch + 1) % every:
-            return
-        table = options.open_existing()
-        if table is None:
-            return
-        try:
-            settings = table.maintenance.compaction_settings(target_rows_per_fragment=rows)
-            table.maintenance.compact(settings)
-        except LanceTableError as error:
-            warnings.warn(f"the table was not compacted: {error}", stacklevel=2)
-
-    def _once(self, query: str, batch: int) -> OnceOnly:
-        app_id = self._parse().get("txnAppId") or query
-        if not app_id:
-            raise InvalidRequestError(
-                "Spark did not provide the id of the query of a batch",
-                action="Set the option txnAppId to a name that only this query uses.",
-            )
-        return OnceOnly(app_id=app_id, version=batch)
-
-    @property
-    def _mode(self) -> SaveMode:
-        return SaveMode.OVERWRITE if self._overwrite else SaveMode.APPEND
-
-    def _parse(self) -> TableOptions:
-        return parse(self._options, SINK_OPTIONS)
-
-    def _plan(self) -> WritePlan:
-        options = self._parse()
-        hidden = ("txnappid", "txnversion")
-        rest = {key: value for key, value in options.rest.items() if key not in hidden}
-        plan = plan_write(replace(options, rest=rest), self._rows.schema, self._mode)
-        if plan is None:
-            raise InvalidRequestError("streaming writes do not support this mode")
-        return plan.named("STREAMING UPDATE")
 
 
 def _merge(
@@ -196,13 +255,6 @@ def _merge(
 
     rows = _read_staged(base, fragments)
     Table(base).merge(rows, spec, choices=planned.options.choices, retries=PATIENCE, once=once)
-
-
-def _upsert(planned: WritePlan, fragments: tuple[Fragment, ...], unit: Unit) -> None:
-    """Write the rows of a batch to their regions; tasks of a plain source do not own regions."""
-    if planned.base is None:
-        raise InvalidRequestError("upserts need a table with a MemWAL")
-    upsert_rows(planned.base, _read_staged(planned.base, fragments).read_all(), unit)
 
 
 def _read_staged(base: Snapshot, fragments: tuple[Fragment, ...]) -> pa.RecordBatchReader:

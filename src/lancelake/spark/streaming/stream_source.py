@@ -124,9 +124,9 @@ class StreamPartition:
             yield from part.batches()
 
 
-def pack_parts(parts: Sequence[StreamPart]) -> list[StreamPartition]:
+def pack_parts(parts: Sequence[StreamPart], cores: int = _CORES) -> list[StreamPartition]:
     """Return the input of each task; parts of small fragments share one, as in a batch read."""
-    groups = pack(parts, lambda part: part.fragment, SplitLimits(cores=_CORES))
+    groups = pack(parts, lambda part: part.fragment, SplitLimits(cores=cores))
     return [StreamPartition(parts=group) for group in groups]
 
 
@@ -261,11 +261,11 @@ LIMITS = (
     "maxRowsPerTrigger",
     "maxVersionsPerTrigger",
 )
+STREAM_ONLY = (*LIMITS, "skipChangeCommits")
 STREAM_OPTIONS = (
     "branch",
-    *LIMITS,
+    *STREAM_ONLY,
     "readChangeFeed",
-    "skipChangeCommits",
     "startingTimestamp",
     "startingVersion",
 )
@@ -286,7 +286,8 @@ def feed_schema(schema: StructType, options: Mapping[str, str]) -> StructType:
     return StructType([*schema.fields, *_FEED_SCHEMA.fields])
 
 
-_LATEST = "latest"
+LATEST = "latest"
+"""Value of startingVersion: only changes from now on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,9 +298,8 @@ class TableStream:
     wanted: StreamContent
 
     @staticmethod
-    def of(schema: StructType, options: Mapping[str, str]) -> TableStream:
-        """Parse the options of a stream."""
-        parsed = parse(options, STREAM_OPTIONS)
+    def of(schema: StructType, parsed: TableOptions) -> TableStream:
+        """Return the stream that options select."""
         wanted = StreamContent(
             schema=arrow_schema(schema),
             columns=tuple(name for name in schema.fieldNames() if name not in FEED_NAMES),
@@ -321,7 +321,7 @@ class TableStream:
             start = Offset(Table(head).history.range(before, None).begin + 1, 0)
         elif starting is None:
             start = Offset(head.version, 0, is_snapshot=True)
-        elif starting.lower() == _LATEST:
+        elif starting.lower() == LATEST:
             start = Offset(head.version + 1, 0)
         else:
             start = Offset(self._existing(self.options.whole("startingVersion") or 0, head), 0)
@@ -333,7 +333,7 @@ class TableStream:
                 f"startingVersion is {number}, but the newest version is {head.version}",
                 table=head.location.uri,
                 option="startingVersion",
-                action=f"Start at {head.version + 1} or before, or at {_LATEST}.",
+                action=f"Start at {head.version + 1} or before, or at {LATEST}.",
             )
         return number
 
@@ -444,7 +444,7 @@ class VersionReader(Portable, DataSourceStreamReader):
     @property
     def stream(self) -> TableStream:
         """The current table, and the content of the stream."""
-        return TableStream.of(self._schema, self._options)
+        return TableStream.of(self._schema, parse(self._options, STREAM_OPTIONS))
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the start of a new stream."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import and_
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from lancelake.core.values.metadata import quoted_name
@@ -131,7 +131,6 @@ def upsert_batches(
 def batches_into(table: TableOptions) -> Callable[[DataFrame, int], None]:
     """Same as `upsert_batches`, for parsed options."""
     upsert = upsert_of(table) or Upsert()
-    every = table.positive("mergeEvery")
 
     def upsert_batch(batch: DataFrame, number: int) -> None:
         target = table.open_existing()
@@ -143,7 +142,13 @@ def batches_into(table: TableOptions) -> Callable[[DataFrame, int], None]:
             )
         query = table.get("txnAppId") or query_of(batch)
         upsert_frame(batch, target.snapshot, Unit(query=query, batch=number), upsert)
-        if every is not None and (number + 1) % every == 0:
-            merge_wal.run(SparkTable(batch.sparkSession, table), flush=True)
+        merge_if_due(batch.sparkSession, table, number)
 
     return upsert_batch
+
+
+def merge_if_due(spark: SparkSession, table: TableOptions, batch: int) -> None:
+    """Merge the MemWAL into the table after every so many batches, as options say."""
+    every = table.positive("mergeEvery")
+    if every is not None and (batch + 1) % every == 0:
+        merge_wal.run(SparkTable(spark, table), flush=True)

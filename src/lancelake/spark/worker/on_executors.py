@@ -6,8 +6,10 @@ error. What is sent is therefore a function pickled by value, which loads the re
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -19,20 +21,47 @@ from pyspark.sql.types import StructType
 from lancelake import __version__
 from lancelake.core.values.metadata import Fragment, from_bytes, to_bytes
 from lancelake.core.values.tasks import port
-from lancelake.errors import UnsupportedError
+from lancelake.errors import LanceTableError, UnsupportedError
 
 _Result = TypeVar("_Result")
 
 
 def portable(function: Callable[..., _Result]) -> Callable[..., _Result]:
     """Return an equivalent function that any interpreter can unpickle."""
-    load, payload = _loader(), _seal(function)
+    load, payload = _loader(), _seal(_Concise(function))
 
     def run(*args: Any) -> _Result:
         loaded: Callable[..., _Result] = load(payload)
         return loaded(*args)
 
     return run
+
+
+class _Concise:
+    """A function whose errors of ours are shown without the traceback of the worker."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any) -> Any:
+        with _hiding_traceback():
+            result = self._function(*args)
+        return _concise(result) if isinstance(result, Iterator) else result
+
+
+def _concise(items: Iterator[_Result]) -> Iterator[_Result]:
+    with _hiding_traceback():
+        yield from items
+
+
+@contextmanager
+def _hiding_traceback() -> Iterator[None]:
+    try:
+        yield
+    except LanceTableError:
+        # Spark reads the setting when it reports the error, which is the worker's last act.
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise
 
 
 class Portable:

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
-import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -27,19 +27,28 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * The session catalog with Lance tables, which are handled in Python. Tables of other formats are
- * left to the catalog that Spark has.
+ * The session catalog with Lance tables, for `spark.sql.catalog.spark_catalog`. They are handled in
+ * Python. Tables of other formats are left to the catalog that Spark has.
  */
-public class SessionTables extends DelegatingCatalogExtension implements StagingTableCatalog {
+public class LanceSessionCatalog extends DelegatingCatalogExtension implements StagingTableCatalog {
   private static final String PROVIDER = "provider";
 
-  private final StagingTableCatalog ours;
-  private final SessionCatalog registry;
+  private final SparkSession session = SparkSession.active();
+  private Planner.Sessions planner;
+  private StagingTableCatalog python;
 
-  public SessionTables(Object delegate, Object ours, Object registry) {
-    setDelegateCatalog((CatalogPlugin) delegate);
-    this.ours = (StagingTableCatalog) ours;
-    this.registry = (SessionCatalog) registry;
+  /** The catalog in Python; asked for again if the process that had it has died. */
+  private synchronized StagingTableCatalog ours() {
+    Planner.Sessions now = Planner.sessions();
+    if (now != planner) {
+      python = (StagingTableCatalog) now.sessionCatalog(session);
+      planner = now;
+    }
+    return python;
+  }
+
+  private SessionCatalog registry() {
+    return session.sessionState().catalog();
   }
 
   /** The location of a Lance table; null for other tables and for names that do not exist. */
@@ -72,30 +81,30 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
   private boolean isOurs(Identifier ident) {
     String[] space = ident.namespace();
     if (space.length == 1) {
-      return location(registry, space[0], ident.name()) != null;
+      return location(registry(), space[0], ident.name()) != null;
     }
-    return space.length == 2 && location(registry, space[0], space[1]) != null;
+    return space.length == 2 && location(registry(), space[0], space[1]) != null;
   }
 
   public Set capabilities() {
     Set every = new java.util.HashSet(super.capabilities());
-    every.addAll(ours.capabilities());
+    every.addAll(LanceCatalog.CAPABILITIES);
     return every;
   }
 
   public Table loadTable(Identifier ident)
       throws NoSuchTableException {
-    return isOurs(ident) ? ours.loadTable(ident) : super.loadTable(ident);
+    return isOurs(ident) ? ours().loadTable(ident) : super.loadTable(ident);
   }
 
   public Table loadTable(Identifier ident, String version)
       throws NoSuchTableException {
-    return isOurs(ident) ? ours.loadTable(ident, version) : super.loadTable(ident, version);
+    return isOurs(ident) ? ours().loadTable(ident, version) : super.loadTable(ident, version);
   }
 
   public Table loadTable(Identifier ident, long timestamp)
       throws NoSuchTableException {
-    return isOurs(ident) ? ours.loadTable(ident, timestamp) : super.loadTable(ident, timestamp);
+    return isOurs(ident) ? ours().loadTable(ident, timestamp) : super.loadTable(ident, timestamp);
   }
 
   public Table loadTable(Identifier ident, Set privileges)
@@ -106,7 +115,7 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
   public Table createTable(Identifier ident, TableInfo info)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     if (isLance(info.properties().get(PROVIDER))) {
-      return ours.createTable(ident, info);
+      return ours().createTable(ident, info);
     }
     return created(ident, info);
   }
@@ -114,7 +123,7 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
   public Table createTable(Identifier ident, Column[] columns, Transform[] parts, Map properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     return isLance(properties.get(PROVIDER))
-        ? ours.createTable(ident, columns, parts, properties)
+        ? ours().createTable(ident, columns, parts, properties)
         : super.createTable(ident, columns, parts, properties);
   }
 
@@ -134,14 +143,14 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
   public StagedTable stageCreate(Identifier ident, TableInfo info)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
     return isLance(info.properties().get(PROVIDER))
-        ? ours.stageCreate(ident, info)
+        ? ours().stageCreate(ident, info)
         : new Created(this, ident, created(ident, info));
   }
 
   public StagedTable stageReplace(Identifier ident, TableInfo info)
       throws NoSuchNamespaceException, NoSuchTableException {
     if (isLance(info.properties().get(PROVIDER))) {
-      return ours.stageReplace(ident, info);
+      return ours().stageReplace(ident, info);
     }
     if (!dropTable(ident)) {
       throw new NoSuchTableException(ident);
@@ -152,7 +161,7 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
   public StagedTable stageCreateOrReplace(Identifier ident, TableInfo info)
       throws NoSuchNamespaceException {
     if (isLance(info.properties().get(PROVIDER))) {
-      return ours.stageCreateOrReplace(ident, info);
+      return ours().stageCreateOrReplace(ident, info);
     }
     dropTable(ident);
     return new Created(this, ident, created(ident, info));
@@ -164,21 +173,21 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
 
   public Table alterTable(Identifier ident, TableChange[] changes)
       throws NoSuchTableException {
-    return isOurs(ident) ? ours.alterTable(ident, changes) : super.alterTable(ident, changes);
+    return isOurs(ident) ? ours().alterTable(ident, changes) : super.alterTable(ident, changes);
   }
 
   public boolean dropTable(Identifier ident) {
-    return isOurs(ident) ? ours.dropTable(ident) : super.dropTable(ident);
+    return isOurs(ident) ? ours().dropTable(ident) : super.dropTable(ident);
   }
 
   public boolean purgeTable(Identifier ident) {
-    return isOurs(ident) ? ours.dropTable(ident) : super.purgeTable(ident);
+    return isOurs(ident) ? ours().dropTable(ident) : super.purgeTable(ident);
   }
 
   public void renameTable(Identifier before, Identifier after)
       throws NoSuchTableException, TableAlreadyExistsException {
     if (isOurs(before)) {
-      ours.renameTable(before, after);
+      ours().renameTable(before, after);
     } else {
       super.renameTable(before, after);
     }
@@ -186,11 +195,11 @@ public class SessionTables extends DelegatingCatalogExtension implements Staging
 
   /** A table of another format, which exists before its rows are written. */
   public static class Created implements StagedTable, SupportsWrite {
-    private final SessionTables catalog;
+    private final LanceSessionCatalog catalog;
     private final Identifier ident;
     private final Table table;
 
-    Created(SessionTables catalog, Identifier ident, Table table) {
+    Created(LanceSessionCatalog catalog, Identifier ident, Table table) {
       this.catalog = catalog;
       this.ident = ident;
       this.table = table;
