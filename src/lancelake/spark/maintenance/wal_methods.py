@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from lancelake.core.table import Table
 from lancelake.core.table_place import TablePlace
@@ -26,6 +26,7 @@ from lancelake.spark.catalog.procedures import (
 )
 from lancelake.spark.jobs import SparkEngine, describe_jobs
 from lancelake.spark.maintenance.maintenance_methods import parse_age
+from lancelake.spark.options import TableOptions
 from lancelake.spark.writing.wal_rows import Upsert, UpsertCounts, once_unit, upsert_frame
 
 _TASK_BYTES = 256 << 20
@@ -86,6 +87,13 @@ def merge_wal(table: SparkTable, *, flush: bool = False) -> ResultRow:
         "rows_updated": merged.counts.updated,
         "rows_deleted": merged.counts.deleted,
     }
+
+
+def merge_if_due(spark: SparkSession, table: TableOptions, batch: int) -> None:
+    """Merge the MemWAL into the table after every so many batches, as options say."""
+    every = table.positive("mergeEvery")
+    if every is not None and (batch + 1) % every == 0:
+        merge_wal.run(SparkTable(spark, table), flush=True)
 
 
 def _flush(engine: SparkEngine, base: Table) -> None:

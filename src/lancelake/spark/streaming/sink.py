@@ -35,9 +35,9 @@ from lancelake.errors import (
     UnsupportedError,
 )
 from lancelake.spark.jobs import PATIENCE
+from lancelake.spark.maintenance.wal_methods import merge_if_due
 from lancelake.spark.options import WRITE_OPTIONS, TableOptions, parse
 from lancelake.spark.reading.target_frame import staged_frame
-from lancelake.spark.streaming.upserts import merge_if_due
 from lancelake.spark.worker.on_executors import (
     Portable,
     message_batch,

@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import and_
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from lancelake.core.values.metadata import quoted_name
 from lancelake.core.values.wal import Unit
 from lancelake.core.values.writes import Clauses, InsertAll, OnceOnly, UpdateAll, landed
 from lancelake.errors import InvalidRequestError, TableNotFoundError
-from lancelake.spark.catalog.procedures import SparkTable
 from lancelake.spark.jvm.gateway import is_classic
-from lancelake.spark.maintenance.wal_methods import merge_wal
+from lancelake.spark.maintenance.wal_methods import merge_if_due
 from lancelake.spark.merge.row_commands import MergeRequest, execute_merge
 from lancelake.spark.options import WRITE_OPTIONS, TableOptions, as_texts, parse
 from lancelake.spark.writing.wal_rows import UPSERT_OPTIONS, Upsert, upsert_frame, upsert_of
@@ -145,10 +144,3 @@ def batches_into(table: TableOptions) -> Callable[[DataFrame, int], None]:
         merge_if_due(batch.sparkSession, table, number)
 
     return upsert_batch
-
-
-def merge_if_due(spark: SparkSession, table: TableOptions, batch: int) -> None:
-    """Merge the MemWAL into the table after every so many batches, as options say."""
-    every = table.positive("mergeEvery")
-    if every is not None and (batch + 1) % every == 0:
-        merge_wal.run(SparkTable(spark, table), flush=True)
