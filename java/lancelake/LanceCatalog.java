@@ -42,32 +42,20 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces, Pr
               }));
 
   private String name;
-  private SparkSession session;
-  private Planner.Sessions planner;
-  private Object python;
+  private PythonCatalog python;
 
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
-    this.session = SparkSession.active();
-    python();
-  }
-
-  /** The catalog in Python; asked for again if the process that had it has died. */
-  private synchronized Object python() {
-    Planner.Sessions now = Planner.sessions();
-    if (now != planner) {
-      python = now.catalog(session, name);
-      planner = now;
-    }
-    return python;
+    this.python = new PythonCatalog(SparkSession.active(), name);
+    python.get();
   }
 
   private StagingTableCatalog tables() {
-    return (StagingTableCatalog) python();
+    return (StagingTableCatalog) python.get();
   }
 
   private SupportsNamespaces namespaces() {
-    return (SupportsNamespaces) python();
+    return (SupportsNamespaces) python.get();
   }
 
   public String name() {
@@ -244,10 +232,10 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces, Pr
   }
 
   public Identifier[] listProcedures(String[] namespace) {
-    return ((ProcedureCatalog) python()).listProcedures(namespace);
+    return ((ProcedureCatalog) python.get()).listProcedures(namespace);
   }
 
   public UnboundProcedure loadProcedure(Identifier ident) {
-    return ((ProcedureCatalog) python()).loadProcedure(ident);
+    return ((ProcedureCatalog) python.get()).loadProcedure(ident);
   }
 }

@@ -57,7 +57,7 @@ public class LanceExtensions extends AbstractFunction1 {
       Object analyzer = state.analyzer();
       add(analyzer, "hintResolutionRules", new TableRules.Write(session));
       add(analyzer, "extendedResolutionRules", new TableRules.Stream());
-      methods.extraStrategies_$eq(with(methods.extraStrategies(), new RowCommands(session)));
+      methods.extraStrategies_$eq(with(methods.extraStrategies(), new RowCommands()));
     }
   }
 

@@ -34,17 +34,10 @@ public class LanceSessionCatalog extends DelegatingCatalogExtension implements S
   private static final String PROVIDER = "provider";
 
   private final SparkSession session = SparkSession.active();
-  private Planner.Sessions planner;
-  private StagingTableCatalog python;
+  private final PythonCatalog python = new PythonCatalog(session, "spark_catalog");
 
-  /** The catalog in Python; asked for again if the process that had it has died. */
-  private synchronized StagingTableCatalog ours() {
-    Planner.Sessions now = Planner.sessions();
-    if (now != planner) {
-      python = (StagingTableCatalog) now.sessionCatalog(session);
-      planner = now;
-    }
-    return python;
+  private StagingTableCatalog ours() {
+    return (StagingTableCatalog) python.get();
   }
 
   private SessionCatalog registry() {

@@ -11,6 +11,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.read.Scan;
+import py4j.Py4JException;
 
 /**
  * Keeps what an object of Python answered. Spark asks for the name of a table or the description of
@@ -33,8 +34,10 @@ public class Remembered implements InvocationHandler {
               }));
   private static final Object NULL = new Object();
 
-  /** The name of the object in Python; null for the maker of others. */
-  public final String id;
+  /** How Py4J begins the message of an exception that Python has raised. */
+  private static final String RAISED = "An exception was raised by the Python Proxy";
+
+  private final String id;
 
   private final InvocationHandler python;
   private volatile ConcurrentHashMap answers = new ConcurrentHashMap();
@@ -64,6 +67,16 @@ public class Remembered implements InvocationHandler {
     Class[] interfaces = object.getClass().getInterfaces();
     Remembered made = new Remembered((String) id.get(handler), handler);
     return Proxy.newProxyInstance(object.getClass().getClassLoader(), interfaces, made);
+  }
+
+  /** The name of the object in Python, which answers: a new process uses the names again. */
+  public String id() throws Throwable {
+    try {
+      python.invoke(this, Object.class.getMethod("toString", new Class[0]), null);
+    } catch (Py4JException error) {
+      throw Planner.lost(error);
+    }
+    return id;
   }
 
   public Object invoke(Object self, Method method, Object[] arguments) throws Throwable {
@@ -101,7 +114,30 @@ public class Remembered implements InvocationHandler {
   }
 
   private Object asked(Object self, Method method, Object[] arguments) throws Throwable {
-    return of(python.invoke(self, method, arguments));
+    try {
+      return of(python.invoke(self, method, arguments));
+    } catch (Py4JException error) {
+      if (error.getMessage().startsWith(RAISED)) {
+        throw error;
+      }
+      return withoutPython(self, method, Planner.lost(error));
+    }
+  }
+
+  /** What is known without the process that has died; else its error. */
+  private static Object withoutPython(Object self, Method method, RuntimeException error) {
+    // Spark compares the plans that it keeps with those of other queries.
+    if (method.getName().equals("toString")) {
+      return "lost " + System.identityHashCode(Proxy.getInvocationHandler(self));
+    }
+    if (method.getName().equals("hashCode")) {
+      return Integer.valueOf(System.identityHashCode(Proxy.getInvocationHandler(self)));
+    }
+    // Otherwise Spark would show an error of its own, that a failed write could not be undone.
+    if (method.getName().startsWith("abort")) {
+      return null;
+    }
+    throw error;
   }
 
   /** Objects of Python are compared by their texts. */

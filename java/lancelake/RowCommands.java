@@ -25,16 +25,10 @@ import scala.runtime.AbstractFunction1;
  * column of the rows concerned and write row by row.
  */
 public class RowCommands extends SparkStrategy {
-  private final Object session;
-
-  RowCommands(Object session) {
-    this.session = session;
-  }
-
   /** Makes the strategy of a session. */
   public static class Builder extends AbstractFunction1 {
     public Object apply(Object session) {
-      return new RowCommands(session);
+      return new RowCommands();
     }
   }
 
@@ -43,7 +37,7 @@ public class RowCommands extends SparkStrategy {
     if (target == null || !isOurs(target)) {
       return scala.collection.immutable.Nil$.MODULE$;
     }
-    return scala.collection.immutable.Nil$.MODULE$.$colon$colon(new Exec(session, plan));
+    return scala.collection.immutable.Nil$.MODULE$.$colon$colon(new Exec(plan));
   }
 
   private static LogicalPlan target(LogicalPlan plan) {
@@ -85,12 +79,10 @@ public class RowCommands extends SparkStrategy {
   public static class Exec extends V2CommandExec {
     private static final String[] COUNTS = new String[] {"inserted", "updated", "deleted"};
 
-    private final Object session;
     private final LogicalPlan plan;
     private final scala.collection.immutable.Map metrics;
 
-    Exec(Object session, LogicalPlan plan) {
-      this.session = session;
+    Exec(LogicalPlan plan) {
       this.plan = plan;
       scala.collection.immutable.Map every =
           (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();
@@ -108,7 +100,7 @@ public class RowCommands extends SparkStrategy {
 
     public scala.collection.immutable.Seq run() {
       try {
-        report(Planner.sessions().run(session, plan));
+        report(Planner.sessions().change(session(), plan));
       } catch (UndeclaredThrowableException error) {
         // The exceptions of Spark are checked, and this interface declares none.
         Platform.throwException(error.getUndeclaredThrowable());

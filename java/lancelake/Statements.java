@@ -21,7 +21,7 @@ public class Statements implements InvocationHandler {
   private final Object parser;
   private final Object session;
 
-  Statements(Object parser, Object session) {
+  public Statements(Object parser, Object session) {
     this.parser = parser;
     this.session = session;
   }
@@ -33,8 +33,7 @@ public class Statements implements InvocationHandler {
 
   public Object invoke(Object self, Method method, Object[] arguments) throws Throwable {
     if (method.getName().startsWith("parsePlan") && OURS.matcher(text(arguments)).matches()) {
-      // Python is only started for a statement that may be ours.
-      Object translated = Planner.sessions().translate(session, (String) arguments[0]);
+      Object translated = Planner.sessions().translate(session, text(arguments));
       if (translated != null) {
         arguments[0] = translated;
       }

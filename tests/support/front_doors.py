@@ -18,6 +18,7 @@ from lancelake.spark import jar
 
 BIN = Path(pyspark.__file__).parent / "bin"
 LIMIT_S = 900
+_REPOSITORY = Path(__file__).parents[2]
 _CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _THRIFT = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
@@ -66,26 +67,31 @@ def run_python(root: Path, program: str, *arguments: str) -> subprocess.Complete
     return _done([sys.executable, "-c", program, *arguments], root)
 
 
+def run_module(root: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a client program of the repository."""
+    return _done([sys.executable, "-m", module, *arguments], root, PYTHONPATH=str(_REPOSITORY))
+
+
 @contextmanager
-def connect_server(root: Path) -> Iterator[Server]:
+def connect_server(root: Path, **conf: str) -> Iterator[Server]:
     """Run a Spark Connect server."""
-    with _server(root, _CONNECT, "spark.connect.grpc.binding.port") as server:
+    with _server(root, _CONNECT, "spark.connect.grpc.binding.port", conf) as server:
         yield server
 
 
 @contextmanager
 def thrift_server(root: Path) -> Iterator[Server]:
     """Run a Thrift server."""
-    with _server(root, _THRIFT, "spark.hadoop.hive.server2.thrift.port") as server:
+    with _server(root, _THRIFT, "spark.hadoop.hive.server2.thrift.port", {}) as server:
         yield server
 
 
 @contextmanager
-def _server(root: Path, main: str, setting: str) -> Iterator[Server]:
+def _server(root: Path, main: str, setting: str, conf: Mapping[str, str]) -> Iterator[Server]:
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
-    given = {**settings(root), setting: str(port)}
+    given = {**settings(root), **conf, setting: str(port)}
     command = [BIN / "spark-submit", "--master", "local[2]", "--class", main]
     log = root / "server.log"
     with log.open("w") as output:
@@ -123,7 +129,9 @@ def _environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_")}
 
 
-def _done(command: list[object], root: Path) -> subprocess.CompletedProcess[str]:
+def _done(
+    command: list[object], root: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(part) for part in command],
         capture_output=True,
@@ -131,5 +139,5 @@ def _done(command: list[object], root: Path) -> subprocess.CompletedProcess[str]
         check=False,
         timeout=LIMIT_S,
         cwd=root,
-        env=_environment(),
+        env={**_environment(), **environment},
     )

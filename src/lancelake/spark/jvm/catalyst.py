@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 
 from lancelake.core.values.conditions import MAX_DEPTH
 from lancelake.errors import InternalError
-from lancelake.spark.jvm.gateway import Gateway, driver_object, open_field
+from lancelake.spark.jvm.gateway import Gateway, driver_object
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _OF_THE_QUERY = ("Current", "LocalTimestamp", "Now")
@@ -155,7 +155,7 @@ def is_repeatable(expression: Any) -> bool:
 def python_object(gateway: Gateway, proxy: Any) -> Any:
     """Return the Python object behind a Java proxy."""
     handler = gateway.member("java.lang.reflect.Proxy", "getInvocationHandler")(proxy)
-    return gateway.gateway.gateway_property.pool[open_field(handler, "id").get(handler)]
+    return gateway.gateway.gateway_property.pool[handler.id()]
 
 
 def aligned(gateway: Gateway, attributes: Any, assignments: Any, *, inserts: bool) -> Any:

@@ -10,6 +10,7 @@ from lancelake.core.values.writes import declare_engine
 from lancelake.errors import UnsupportedError
 from lancelake.spark.catalog.procedures import translate
 from lancelake.spark.catalog.table_names import widen_table
+from lancelake.spark.jars import SESSION_CATALOG
 from lancelake.spark.jvm.gateway import Gateway, open_derived
 from lancelake.spark.jvm.proxy import Proxy, implements
 from lancelake.spark.jvm.python_tasks import python_schema
@@ -30,20 +31,23 @@ _MODES = {"ErrorIfExists": "error"}
 class Sessions(Proxy):
     """Answers the classes of the jar that Spark's settings name."""
 
-    def catalog(self, session: Any, name: str) -> LanceCatalog:
-        """Return a catalog that the settings name."""
-        return LanceCatalog(self._attached(session), name)
+    def answers(self) -> bool:
+        """Whether this process is alive: a dead one does not answer."""
+        return True
 
-    def sessionCatalog(self, session: Any) -> SessionLanceTables:
-        """Return the Lance tables of the session catalog."""
-        return SessionLanceTables(self._attached(session))
+    def catalog(self, session: Any, name: str) -> LanceCatalog:
+        """Return a catalog that the settings name, or the Lance tables of the session catalog."""
+        gateway = self._attached(session)
+        if name == SESSION_CATALOG:
+            return SessionLanceTables(gateway)
+        return LanceCatalog(gateway, name)
 
     def translate(self, session: Any, statement: str) -> str | None:
         """Return a statement as one that Spark has; None if it is not ours."""
         return translate(self._attached(session).spark, statement)
 
-    def run(self, session: Any, plan: Any) -> Any:
-        """Run DELETE, UPDATE or MERGE; return the numbers of changed rows."""
+    def change(self, session: Any, plan: Any) -> Any:
+        """Run a DELETE, UPDATE or MERGE; return the numbers of changed rows."""
         gateway = open_derived(self.gateway, session)
         return gateway.map(run_row_command(gateway, plan))
 

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from lancelake.errors import UnsupportedError
+from lancelake.errors import LanceTableError, UnsupportedError
 from lancelake.spark.jvm.gateway import open_gateway
 from lancelake.spark.registration.attached import answer_jar
 from lancelake.version import __version__
@@ -42,8 +42,20 @@ def ensure_same_release(release: str) -> None:
         raise UnsupportedError(problem, action=action)
 
 
+REFUSED = 78
+"""Exit code of a process that refuses its driver. Its last line is all that the driver says."""
+
+
 def main() -> None:
-    """Plan until the driver ends."""
+    """Plan until the driver ends, or refuse to."""
+    try:
+        _plan()
+    except LanceTableError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(REFUSED)
+
+
+def _plan() -> None:
     context = attach_driver()
     java: Any = context._jvm
     ensure_same_release(str(java.lancelake.Planner.release()))
