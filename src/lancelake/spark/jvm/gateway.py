@@ -6,6 +6,7 @@ A session that was started without the jar gets it here, and its executors with 
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -212,11 +213,23 @@ def _open(spark: SparkSession, gateway: Any) -> Gateway:
     # A Java exception that a Python object raises deliberately is passed on to Spark unchanged.
     parameters = getattr(gateway, "python_parameters", gateway.callback_server_parameters)
     parameters.propagate_java_exceptions = True
+    for name in ("py4j.clientserver", "py4j.java_gateway"):
+        logging.getLogger(name).addFilter(_is_failure)
     application = str(spark.sparkContext.applicationId)
     opened = Gateway(lambda: spark, gateway, spark._jvm, application)
     _ensure_classes(opened)
     _put_jar(opened)
     return opened
+
+
+def _is_failure(record: logging.LogRecord) -> bool:
+    """Whether a log record is not that of an exception which a Python object raises for Java."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not (isinstance(error, Py4JJavaError) and str(error.errmsg) == RAISED)
+
+
+RAISED = "raised for Spark"
+"""Message of exceptions that Python objects raise deliberately."""
 
 
 def is_classic(spark: Any) -> bool:

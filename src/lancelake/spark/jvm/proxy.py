@@ -13,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from lancelake.errors import LanceTableError, UnsupportedError, type_registry
-from lancelake.spark.jvm.gateway import CONNECTOR, Gateway
+from lancelake.spark.jvm.gateway import CONNECTOR, RAISED, Gateway
 from lancelake.spark.jvm.python_tasks import v2_columns
 
 _MARK = "lancelake-error:"
@@ -37,7 +37,7 @@ def asks_for_existence(gateway: Gateway) -> bool:
 
 def as_raised(exception: Any) -> Py4JJavaError:
     """Return the exception to raise so that Java receives this exception."""
-    return Py4JJavaError("raised for Spark", exception)
+    return Py4JJavaError(RAISED, exception)
 
 
 def error_of(failure: BaseException) -> LanceTableError | None:
