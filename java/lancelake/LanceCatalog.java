@@ -1,6 +1,7 @@
 package lancelake;
 
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
@@ -71,11 +72,11 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces, Pr
   }
 
   public Set tableStateOptionKeys() {
-    return tables().tableStateOptionKeys();
+    return Collections.EMPTY_SET;
   }
 
   public Set changelogStateOptionKeys() {
-    return tables().changelogStateOptionKeys();
+    return Collections.EMPTY_SET;
   }
 
   public boolean useNullableQuerySchema() {

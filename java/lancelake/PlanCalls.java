@@ -59,6 +59,11 @@ public class PlanCalls {
     return made;
   }
 
+  /** Returns what `Planned` answers. */
+  public Object[] planned(byte[] data, String lengths, Object factory, String metrics) {
+    return new Object[] {partitions(data, lengths), factory, metrics(metrics)};
+  }
+
   /** Takes pairs of a name and a value. */
   public CustomTaskMetric[] metrics(String pairs) {
     String[] each = pairs.isEmpty() ? new String[0] : pairs.split(",");

@@ -4,12 +4,17 @@ import java.lang.reflect.Field;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Scan;
 import py4j.Py4JException;
 
@@ -27,12 +32,17 @@ public class Remembered implements InvocationHandler {
                 "canRenameConflictingMetadataColumns", "capabilities", "columnStats",
                 "columnarSupportMode", "columns", "constraints", "description",
                 "estimateSizeInBytes", "estimateStatistics", "filterAttributes", "getAsBoolean",
-                "hashCode", "metadataColumns", "name", "numRows", "partitioning", "properties",
+                "hashCode", "id", "metadataColumns", "name", "numRows", "partitioning", "properties",
                 "pushedPredicates", "readSchema", "reflectsFullyPushedDownFilters", "schema",
                 "sizeInBytes", "supportedCustomMetrics", "supportsIterativePushdown", "toString",
                 "version"
               }));
-  private static final Object NULL = new Object();
+  /** The parts of what is planned together. */
+  private static final List PLANNED =
+      Arrays.asList(
+          new String[] {"planInputPartitions", "createReaderFactory", "reportDriverMetrics"});
+
+  private static final int METRICS = 2;
 
   /** How Py4J begins the message of an exception that Python has raised. */
   private static final String RAISED = "An exception was raised by the Python Proxy";
@@ -51,6 +61,18 @@ public class Remembered implements InvocationHandler {
   private Remembered(String id, InvocationHandler python) {
     this.id = id;
     this.python = python;
+  }
+
+  /** Returns an object of Python that knows the answers which Python says at once. */
+  public Object of(Object object, byte[] facts) throws Exception {
+    Object knowing = of(object);
+    ((Remembered) Proxy.getInvocationHandler(knowing)).answers = Facts.decode(facts);
+    return knowing;
+  }
+
+  /** The metrics of all scans. */
+  public void shareMetrics(CustomMetric[] metrics) {
+    Facts.scanMetrics = metrics;
   }
 
   /** Returns an object of Python with a memory; others, and one that has a memory, as they are. */
@@ -81,6 +103,10 @@ public class Remembered implements InvocationHandler {
 
   public Object invoke(Object self, Method method, Object[] arguments) throws Throwable {
     if (arguments == null || arguments.length == 0) {
+      int part = self instanceof Planned ? PLANNED.indexOf(method.getName()) : -1;
+      if (part >= 0) {
+        return planned(self, part);
+      }
       return isConstant(method) ? remembered(self, method) : asked(self, method, arguments);
     }
     if (method.getName().equals("equals")) {
@@ -88,13 +114,42 @@ public class Remembered implements InvocationHandler {
     }
     boolean changes = !(self instanceof Table) && !(self instanceof CatalogPlugin);
     try {
-      return asked(self, method, arguments);
-    } finally {
+      Object answer = asked(self, method, arguments);
       if (changes) {
-        // Another thread may still put an answer from before into the map that is left behind.
-        answers = new ConcurrentHashMap();
+        forget();
       }
+      if (method.getName().equals("pushPredicates")) {
+        answers.put("pushedPredicates", others((Predicate[]) arguments[0], (Predicate[]) answer));
+      }
+      return answer;
+    } catch (Throwable error) {
+      forget();
+      throw error;
     }
+  }
+
+  private void forget() {
+    // Another thread may still put an answer from before into the map that is left behind.
+    answers = new ConcurrentHashMap();
+  }
+
+  /** The predicates that were pushed: those that Spark need not evaluate. */
+  private static Predicate[] others(Predicate[] every, Predicate[] left) {
+    List pushed = new ArrayList(Arrays.asList(every));
+    pushed.removeAll(Arrays.asList(left));
+    return (Predicate[]) pushed.toArray(new Predicate[pushed.size()]);
+  }
+
+  private synchronized Object planned(Object self, int part) throws Throwable {
+    Object[] parts = (Object[]) answers.get("planned");
+    if (parts == null && part == METRICS) {
+      return new CustomTaskMetric[0];
+    }
+    if (parts == null) {
+      parts = (Object[]) asked(self, Planned.class.getMethod("planned", new Class[0]), null);
+      answers.put("planned", parts);
+    }
+    return parts[part];
   }
 
   private static boolean isConstant(Method method) {
@@ -104,13 +159,16 @@ public class Remembered implements InvocationHandler {
   }
 
   private Object remembered(Object self, Method method) throws Throwable {
+    if (method.getName().equals("toBatch") && self instanceof Planned) {
+      return self;
+    }
     ConcurrentHashMap known = answers;
     Object found = known.get(method.getName());
     if (found == null) {
       found = asked(self, method, null);
-      known.put(method.getName(), found == null ? NULL : found);
+      known.put(method.getName(), found == null ? Facts.NULL : found);
     }
-    return found == NULL ? null : found;
+    return found == Facts.NULL ? null : found;
   }
 
   private Object asked(Object self, Method method, Object[] arguments) throws Throwable {

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pytest
@@ -16,8 +15,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 import lancelake
-from lancelake.spark.jvm import gateway as compiled
-from lancelake.spark.jvm.gateway import KNOWN_VERSIONS, Gateway, open_gateway
+from lancelake.errors import UnsupportedError
+from lancelake.spark.jvm.gateway import KNOWN_VERSIONS, Gateway, open_gateway, put_on_driver
 from tests.support import java_lifecycle
 
 ROOT = Path(__file__).parents[2]
@@ -37,21 +36,6 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "t.lance")
 
 
-@pytest.fixture
-def refusing(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
-    """Return a session that refuses our jar."""
-
-    def broken(*_: Any) -> Any:
-        raise Py4JError("no jars here\nsecond line")
-
-    before = compiled._LOADERS.pop(gateway.application, None)
-    monkeypatch.setattr(compiled, "jar", broken)
-    yield gateway
-    compiled._LOADERS.pop(gateway.application, None)
-    if before is not None:
-        compiled._LOADERS[gateway.application] = before
-
-
 def test_this_line_of_spark_is_known(spark: SparkSession) -> None:
     major, minor = spark.version.split(".")[:2]
     assert (int(major), int(minor)) in KNOWN_VERSIONS
@@ -61,10 +45,6 @@ def test_the_jar_is_what_the_sources_compile_to() -> None:
     command = [sys.executable, "scripts/jar.py", "--check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-
-
-def test_the_classes_fit(gateway: Gateway) -> None:
-    assert compiled.are_compiled(gateway)
 
 
 def test_rows_are_read_as_columns(spark: SparkSession, path: str) -> None:
@@ -80,7 +60,7 @@ def test_rows_are_written_by_the_class_for_batches(spark: SparkSession, path: st
 
 
 def test_row_commands_are_taken_from_the_planner(spark: SparkSession) -> None:
-    strategies = spark._jsparkSession.experimental().extraStrategies()
+    strategies = spark._jsparkSession.sessionState().planner().strategies()
     names = [strategies.apply(i).getClass().getName() for i in range(strategies.size())]
     assert names.count("lancelake.RowCommands") == 1
 
@@ -88,7 +68,8 @@ def test_row_commands_are_taken_from_the_planner(spark: SparkSession) -> None:
 def runner_in(gateway: Gateway, evaluator: str) -> str:
     """Return the name of the class that talks to workers, as our class finds it."""
     for_name = gateway.member("java.lang.Class", "forName")
-    ours = compiled._LOADERS[gateway.application].loadClass("lancelake.PythonWork")
+    loader = gateway.member("java.lang.Thread", "currentThread")().getContextClassLoader()
+    ours = loader.loadClass("lancelake.PythonWork")
     takes = gateway.array(gateway.cls("java.lang.Class"), [for_name("java.lang.Class")])
     find = ours.getDeclaredMethod("find", takes)
     find.setAccessible(True)
@@ -97,26 +78,28 @@ def runner_in(gateway: Gateway, evaluator: str) -> str:
 
 
 def test_the_runner_of_workers_is_found_by_what_it_is(gateway: Gateway) -> None:
-    assert compiled.are_compiled(gateway)
     assert runner_in(gateway, EVALUATOR).startswith(f"{EVALUATOR}$$anon$")
-    with pytest.raises(Py4JError) as caught:
+    with pytest.raises(Py4JError, match=r"no runner of workers in java.lang.String"):
         runner_in(gateway, "java.lang.String")
-    reason = "java.lang.ClassNotFoundException: no runner of workers in java.lang.String"
-    assert compiled._reason(caught.value) == reason
 
 
-def test_a_fallback_warns_once_with_its_reason(
-    refusing: Gateway, spark: SparkSession, path: str
-) -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        assert not compiled.are_compiled(refusing)
-        assert not compiled.are_compiled(refusing)
-        assert compiled.make(refusing, "RowWork") is None
-    said = [str(w.message) for w in caught if "Java classes of lancelake" in str(w.message)]
-    assert len(said) == 1
-    assert said[0].endswith(": no jars here")
-    assert spark.version in said[0]
+class FullLoader:
+    """A class loader that takes no jar."""
+
+    def getResource(self, _: str) -> None:
+        return None
+
+    def addURL(self, _: Any) -> None:
+        raise Py4JError("Method addURL does not exist")
+
+
+def test_a_driver_that_takes_no_jar_is_told_how_to_start() -> None:
+    jvm = MagicMock()
+    jvm.java.lang.Thread.currentThread.return_value.getContextClassLoader.return_value = (
+        FullLoader()
+    )
+    with pytest.raises(UnsupportedError, match=r"Start it with spark\.jars=.*lancelake-spark\.jar"):
+        put_on_driver(jvm)
 
 
 def test_two_applications_of_a_jvm_have_the_classes_one_after_the_other(tmp_path: Path) -> None:

@@ -10,9 +10,6 @@ import pytest
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
-import lancelake
-from lancelake.spark.jvm import gateway
-from lancelake.spark.jvm.gateway import open_gateway
 from lancelake.spark.jvm.python_tasks import messages_of
 from lancelake.spark.worker.on_executors import message_batch
 
@@ -38,22 +35,6 @@ def settings(spark: SparkSession) -> Iterator[SparkSession]:
     yield spark
     for key, value in before.items():
         spark.conf.set(key, value or "")
-
-
-@pytest.fixture
-def without_classes(spark: SparkSession) -> Iterator[SparkSession]:
-    """Return a session in which no class of ours could be compiled."""
-    application = open_gateway(spark).application
-    known = gateway._LOADERS.pop(application, None)
-    gateway._LOADERS[application] = None
-    yield spark
-    del gateway._LOADERS[application]
-    if known is not None:
-        gateway._LOADERS[application] = known
-
-
-def test_this_spark_runs_the_java_classes(spark: SparkSession) -> None:
-    assert gateway.are_compiled(open_gateway(spark))
 
 
 def test_wide_rows_are_sent_in_batches_of_the_bytes_that_are_set(settings: SparkSession) -> None:
@@ -94,18 +75,3 @@ def test_what_a_frame_observes_is_reported_after_a_write(
     frame = spark.range(0, 12).observe(seen, f.count(f.lit(1)).alias("rows"))
     frame.write.format("lance").mode("append").save(tmp_table)
     assert seen.get == {"rows": 12}
-
-
-def test_rows_are_written_without_the_java_classes(
-    without_classes: SparkSession, tmp_table: str
-) -> None:
-    without_classes.range(0, 12).write.format("lance").mode("append").save(tmp_table)
-    assert lancelake.dataset(tmp_table).count_rows() == 12
-
-
-def test_rows_of_sql_are_written_without_the_java_classes(
-    without_classes: SparkSession, tmp_table: str
-) -> None:
-    without_classes.range(0, 12).write.format("lance").mode("append").save(tmp_table)
-    without_classes.sql(f"INSERT INTO lance.`{tmp_table}` SELECT id FROM range(3)")
-    assert lancelake.dataset(tmp_table).count_rows() == 15

@@ -185,9 +185,30 @@ _ANY_NUMBER = (1 << 31) - 1
 
 
 def remember_answers(gateway: Gateway, proxy: Any) -> Any:
-    """Return a Python object for Spark whose constant answers Java keeps."""
-    memory = gateway.once_per_jvm("memory of proxies", lambda: driver_object(gateway, "Remembered"))
-    return memory.of(proxy)
+    """Return a Python object for Spark whose constant answers Java keeps.
+
+    Those of its method `facts` Java has from the start, in one message.
+    """
+    memory, facts = _memory(gateway), proxy.facts()
+    return memory.of(proxy) if facts is None else memory.of(proxy, bytearray(pickle.dumps(facts)))
+
+
+def share_metrics(gateway: Gateway, metrics: Any) -> None:
+    """Let all scans report these metrics."""
+    _memory(gateway).shareMetrics(metrics)
+
+
+def _memory(gateway: Gateway) -> Any:
+    return gateway.once_per_jvm("memory of proxies", lambda: driver_object(gateway, "Remembered"))
+
+
+def planned(
+    gateway: Gateway, payloads: Sequence[bytes], factory: Any, values: Mapping[str, int]
+) -> Any:
+    """Return the partitions of a scan, the factory of their readers, and values of its metrics."""
+    lengths = ",".join(str(len(payload)) for payload in payloads)
+    metrics = ",".join(f"{name}={value}" for name, value in values.items())
+    return _calls(gateway).planned(bytearray(b"".join(payloads)), lengths, factory, metrics)
 
 
 def catalog_settings(gateway: Gateway) -> dict[str, str]:
@@ -206,12 +227,6 @@ def partitions(gateway: Gateway, payloads: Sequence[bytes]) -> Any:
     """Return Spark's partitions, each with the bytes for the reader on the executor."""
     lengths = ",".join(str(len(payload)) for payload in payloads)
     return _calls(gateway).partitions(bytearray(b"".join(payloads)), lengths)
-
-
-def metric_values(gateway: Gateway, values: Mapping[str, int]) -> Any:
-    """Return values of metrics; names have no punctuation."""
-    text = ",".join(f"{name}={value}" for name, value in values.items())
-    return gateway.recent(f"metrics {text}", lambda: _calls(gateway).metrics(text))
 
 
 def select_predicates(gateway: Gateway, predicates: Any, positions: Sequence[int]) -> Any:

@@ -139,8 +139,14 @@ class Proxy:
 
     def __init_subclass__(cls) -> None:
         for name, member in list(vars(cls).items()):
-            if callable(member) and not name.startswith("_") and not isinstance(member, type):
+            if name == "facts" or name.startswith("_"):
+                continue
+            if callable(member) and not isinstance(member, type):
                 setattr(cls, name, _translating(member))
+
+    def facts(self) -> dict[str, object] | None:
+        """Return the answers that Java keeps from the start, by the names of methods."""
+        return None
 
     def identity(self) -> str:
         """Text by which Spark compares objects for equality; it may be displayed."""
@@ -156,6 +162,10 @@ class Proxy:
         if other is None or "Proxy" not in other.getClass().getName():
             return False
         return bool(other.toString() == self.toString())
+
+    def texts(self) -> dict[str, object]:
+        """Return the facts by which Spark shows and compares the object."""
+        return {"toString": self.toString(), "hashCode": self.hashCode()}
 
     # Defaults of scans, writes and tables.
 

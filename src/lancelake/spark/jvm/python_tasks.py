@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.udf import _wrap_function
 
 from lancelake.core.values.metadata import Fragment
-from lancelake.spark.jvm.catalyst import metric_values, partitions
+from lancelake.spark.jvm.catalyst import partitions
 from lancelake.spark.jvm.gateway import (
     CONNECTOR,
     PYTHON_SOURCE,
@@ -78,11 +78,6 @@ def driver_metrics(gateway: Gateway, texts: Mapping[str, str]) -> list[Any]:
     """Return metrics whose values are reported by the driver."""
     metric = gateway.cls(f"{PYTHON_SOURCE}.PythonCustomMetric")
     return [metric(name, text) for name, text in texts.items()]
-
-
-def driver_values(gateway: Gateway, values: Mapping[str, int]) -> Any:
-    """Return the values of driver metrics."""
-    return guard(gateway, lambda: metric_values(gateway, values), "metric of Python sources")
 
 
 _SOURCES: dict[str, Any] = {}

@@ -31,6 +31,7 @@ from lancelake.spark.catalog.warehouse import (
     pair,
 )
 from lancelake.spark.jars import SESSION_CATALOG
+from lancelake.spark.jvm.catalyst import remember_answers
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import asks_for_existence, implements
 from lancelake.spark.planning.request_tables import (
@@ -47,6 +48,8 @@ from lancelake.spark.reading.change_feed import Versions
 from lancelake.spark.reading.version_table import VersionTable
 from lancelake.spark.writing.fitted_rows import CASE_SENSITIVE
 
+_MOST_TABLES = 64
+
 
 @implements("catalog.StagingTableCatalog", "catalog.SupportsNamespaces", "catalog.ProcedureCatalog")
 class LanceCatalog(TableChanges):
@@ -58,6 +61,7 @@ class LanceCatalog(TableChanges):
         super().__init__(gateway)
         self.directory = directory_of(gateway, name)
         self._name = name
+        self._tables: dict[object, Any] = {}
 
     def name(self) -> str:
         return self._name
@@ -91,9 +95,27 @@ class LanceCatalog(TableChanges):
         if named.facts is not None:
             return FactsTable(self.gateway, snapshot, named.facts, name)
         if travel is not None or named.tag is not None:
-            return VersionTable(self.gateway, snapshot, name)
+            return remember_answers(self.gateway, VersionTable(self.gateway, snapshot, name))
         is_external = self.directory.external(*parts) is not None
-        return WritableTable(self.gateway, snapshot, name, is_external=is_external)
+        return self._writable(snapshot, name, is_external)
+
+    def _writable(self, snapshot: Snapshot, name: str, is_external: bool) -> Any:
+        """Return the table of a version: the same as before, unless there is a newer one.
+
+        Spark loads a table twice for each query, and asks a new object everything again.
+        """
+        manifest = snapshot.manifest
+        # A table that was dropped and created again may have the same number of versions.
+        identity = (manifest.transaction_file, manifest.timestamp_ns, snapshot.version)
+        key = (name, snapshot.location, snapshot.branch, *identity, is_external)
+        table = self._tables.pop(key, None)
+        if table is None:
+            writable = WritableTable(self.gateway, snapshot, name, is_external=is_external)
+            table = remember_answers(self.gateway, writable)
+        self._tables[key] = table  # the last one
+        if len(self._tables) > _MOST_TABLES:
+            self._tables.pop(next(iter(self._tables)))
+        return table
 
     def _latest(self, snapshot: Snapshot, travel: Reference | None, name: str) -> LatestTable:
         if travel is not None:

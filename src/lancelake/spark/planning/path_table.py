@@ -32,6 +32,7 @@ from lancelake.spark.reading.version_table import VersionTable
 from lancelake.spark.streaming.sink import SINK_OPTIONS
 from lancelake.spark.streaming.stream_source import LATEST, STREAM_ONLY, STREAM_OPTIONS
 
+_READS = ("BATCH_READ", "MICRO_BATCH_READ")
 _BATCH_OPTIONS = (*READ_OPTIONS, *FEED_OPTIONS, FRESHNESS)
 
 
@@ -90,22 +91,17 @@ class PathTable(TableProxy):
             return java_schema(self.gateway, self._schema)
         return self.readable.schema()
 
-    def properties(self) -> Any:
-        return super().properties() if self._schema is not None else self.readable.properties()
-
-    def version(self) -> str | None:
-        return None if self._schema is not None else self.readable.version()
+    def facts(self) -> dict[str, object] | None:
+        facts = None if self._schema is not None else self.readable.facts()
+        return None if facts is None else {**facts, "capabilities": list(_READS)}
 
     def metadataColumns(self) -> Any:
-        if self._schema is None and isinstance(self.readable, VersionTable):
-            return self.readable.metadataColumns()
         return self.gateway.array(self.gateway.connector("catalog.MetadataColumn"), [])
 
     def capabilities(self) -> Any:
         writes = self._place.get("mode") is None and self._schema is not None
         names = ["STREAMING_WRITE", "TRUNCATE"] if writes else []
-        names += ["BATCH_READ", "MICRO_BATCH_READ"]
-        return self.gateway.enum_set("catalog.TableCapability", names)
+        return self.gateway.enum_set("catalog.TableCapability", [*names, *_READS])
 
     def newScanBuilder(self, options: Any) -> Any:  # noqa: ARG002  # the load had them
         if self._schema is not None:

@@ -317,12 +317,6 @@ class CatalogProxy(Proxy, ABC):
     def capabilities(self) -> Any:
         return self.gateway.set([])
 
-    def tableStateOptionKeys(self) -> Any:
-        return self.gateway.set([])
-
-    def changelogStateOptionKeys(self) -> Any:
-        return self.gateway.set([])
-
     def useNullableQuerySchema(self) -> bool:
         return True
 

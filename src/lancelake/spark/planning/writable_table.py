@@ -376,18 +376,25 @@ class WritableTable(VersionTable):
         rest = {} if branch is None else {"branch": branch}
         self.options = TableOptions(location=snapshot.main_location, rest=rest)
 
-    def properties(self) -> Any:
+    def facts(self) -> dict[str, object]:
         kind = {"external": "true"} if self._is_external else {"is_managed_location": "true"}
-        return self.gateway.map({**properties_of(self.snapshot), **kind})
+        facts = super().facts()
+        # Java asks for those that are not just empty.
+        if cluster_paths(self.snapshot.manifest.config):
+            del facts["partitioning"]
+        if primary_key(self.snapshot.manifest.schema) is not None:
+            del facts["constraints"]
+        return {
+            **facts,
+            "capabilities": list(_CAPABILITIES),
+            "properties": {**properties_of(self.snapshot), **kind},
+        }
 
     def constraints(self) -> Any:
         return java_constraints(self.gateway, self.snapshot.manifest.schema)
 
     def partitioning(self) -> Any:
         return java_clustering(self.gateway, cluster_paths(self.snapshot.manifest.config))
-
-    def capabilities(self) -> Any:
-        return self.gateway.enum_set("catalog.TableCapability", _CAPABILITIES)
 
     def newWriteBuilder(self, info: Any) -> Any:
         return LanceWriteBuilder(self.gateway, self.options, info, self._java_expressions())

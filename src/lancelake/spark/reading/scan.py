@@ -28,13 +28,16 @@ from lancelake.core.values.reads import (
     can_sum,
     sum_type,
 )
-from lancelake.spark.jvm.catalyst import select_predicates
+from lancelake.spark.jvm.catalyst import (
+    planned,
+    remember_answers,
+    select_predicates,
+    share_metrics,
+)
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.jvm.proxy import Proxy, ScanBuilderProxy, ScanProxy, implements
+from lancelake.spark.jvm.proxy import ScanBuilderProxy, ScanProxy, implements
 from lancelake.spark.jvm.python_tasks import (
     driver_metrics,
-    driver_values,
-    input_partitions,
     java_schema,
     python_metrics,
     python_schema,
@@ -45,7 +48,6 @@ from lancelake.spark.reading import columns as metadata_columns
 from lancelake.spark.reading.read_plan import (
     Aggregation,
     PlannedRead,
-    ReadEstimate,
     ReadRequest,
     column_name,
     column_types,
@@ -71,51 +73,12 @@ _TEXTS = {
 }
 
 
-@implements("read.Statistics")
-class _Statistics(Proxy):
-    def __init__(self, gateway: Gateway, estimate: ReadEstimate) -> None:
-        super().__init__(gateway)
-        self._estimate = estimate
-
-    def sizeInBytes(self) -> Any:
-        return self.gateway.optional_long(self._estimate.bytes)
-
-    def numRows(self) -> Any:
-        return self.gateway.optional_long(self._estimate.rows)
-
-    def columnStats(self) -> Any:
-        return self.gateway.map({})
-
-
-@implements("read.Batch")
-class _Batch(Proxy):
-    def __init__(self, gateway: Gateway, read: PlannedRead, text: str) -> None:
-        super().__init__(gateway)
-        self._read, self._text = read, text
-        self.driver_values: dict[str, int] = {}
-
-    def identity(self) -> str:
-        return self._text
-
-    def planInputPartitions(self) -> Any:
-        parts = self._read.partitions()
-        fragments = {task.fragment.id for part in parts for task in part.tasks}
-        self.driver_values[_FRAGMENTS] = len(fragments)
-        every = len(self._read.request.snapshot.manifest.fragments)
-        self.driver_values[_SKIPPED] = every - len(fragments)
-        self.driver_values[_PARTITIONS] = len(parts)
-        by_index = {t.fragment.id for part in parts for t in part.tasks if t.rows is not None}
-        self.driver_values[_INDEXED] = len(by_index)
-        return input_partitions(self.gateway, [encode(part) for part in parts])
-
-    def createReaderFactory(self) -> Any:
-        return reader_factory(self.gateway, read_partition, self._read.request.schema)
-
-
 @implements(
     "read.SupportsReportStatistics",
     "read.SupportsRuntimeV2Filtering",
+    "read.Batch",
     "java.util.function.BooleanSupplier",
+    "lancelake.Planned",
 )
 class LanceScan(ScanProxy):
     """Reads rows, or partial aggregates of them."""
@@ -128,57 +91,59 @@ class LanceScan(ScanProxy):
         self._expressions = expressions
         self._runtime: Any = None
         self._runtime_filters: tuple[Condition, ...] = ()
-        self._batch: _Batch | None = None
         self._read = PlannedRead(request)
-        self._text: str | None = None
+        gateway.once("metrics of scans", self._share_metrics)
 
     def identity(self) -> str:
-        # Spark asks many times, and values of a join may be thousands.
-        if self._text is None:
-            filters = [condition_sql(f) for f in self._request.filters + self._runtime_filters]
-            self._text = describe(replace(self._request, filters=()), filters)
-        return self._text
+        filters = [condition_sql(f) for f in self._request.filters + self._runtime_filters]
+        return describe(replace(self._request, filters=()), filters)
 
-    def readSchema(self) -> Any:
-        return java_schema(self.gateway, self._request.schema)
+    def facts(self) -> dict[str, object]:
+        estimate, texts = self._read.estimate, self.texts()
+        return {
+            **texts,
+            "description": texts["toString"],
+            "columnarSupportMode": "SUPPORTED",
+            "estimateStatistics": [estimate.bytes, estimate.rows],
+            "filterAttributes": self._filter_columns(),
+            # SelectiveScans asks whether the pushed filters select some of the rows.
+            "getAsBoolean": any(_is_selective(condition) for condition in self._request.filters),
+            "readSchema": self._request.schema.json(),
+            "reflectsFullyPushedDownFilters": True,
+            "supportedCustomMetrics": True,
+            "supportsIterativePushdown": False,
+        }
 
-    def toBatch(self) -> Any:
-        values = {} if self._batch is None else self._batch.driver_values
-        self._batch = _Batch(self.gateway, self._read, self.identity())
-        self._batch.driver_values = values
-        return self._batch
+    def planned(self) -> Any:
+        """Return the partitions, their readers and the metrics of the driver."""
+        parts = self._read.partitions()
+        fragments = {task.fragment.id for part in parts for task in part.tasks}
+        every = len(self._read.request.snapshot.manifest.fragments)
+        by_index = {t.fragment.id for part in parts for t in part.tasks if t.rows is not None}
+        values = {
+            _FRAGMENTS: len(fragments),
+            _SKIPPED: every - len(fragments),
+            _PARTITIONS: len(parts),
+            _INDEXED: len(by_index),
+        }
+        factory = reader_factory(self.gateway, read_partition, self._read.request.schema)
+        return planned(self.gateway, [encode(part) for part in parts], factory, values)
 
-    def estimateStatistics(self) -> Any:
-        return _Statistics(self.gateway, self._read.estimate)
-
-    def estimateSizeInBytes(self) -> Any:
-        return self.gateway.optional_long(self._read.estimate.bytes)
-
-    def getAsBoolean(self) -> bool:
-        """Return whether the pushed filters select some of the rows; SelectiveScans uses it."""
-        return any(_is_selective(condition) for condition in self._request.filters)
-
-    def supportedCustomMetrics(self) -> Any:
-        return self.gateway.once("metrics of scans", self._metrics)
-
-    def _metrics(self) -> Any:
+    def _share_metrics(self) -> bool:
         metrics = [*python_metrics(self.gateway), *driver_metrics(self.gateway, _TEXTS)]
-        return self.gateway.array(self.gateway.connector("metric.CustomMetric"), metrics)
+        metric = self.gateway.connector("metric.CustomMetric")
+        share_metrics(self.gateway, self.gateway.array(metric, metrics))
+        return True
 
-    def reportDriverMetrics(self) -> Any:
-        values = {} if self._batch is None else self._batch.driver_values
-        return driver_values(self.gateway, values)
-
-    def filterAttributes(self) -> Any:
+    def _filter_columns(self) -> list[str]:
+        """Return the columns by whose values a join may prune the scan at run time."""
         names: list[str] = []
         if self._request.aggregation is None and self._request.limit is None:
             names = [f.name for f in self._request.schema.fields if "." not in f.name]
         if self._read.estimate.bytes < LEAST_PRUNED_BYTES:
             indexed = _indexed_columns(self._request.snapshot)
             names = [name for name in names if name in indexed]
-        make = self.gateway.connector("expressions.FieldReference")
-        refs = [make.column(n) for n in names if n not in metadata_columns.NAMES and "`" not in n]
-        return self.gateway.array(self.gateway.connector("expressions.NamedReference"), refs)
+        return [n for n in names if n not in metadata_columns.NAMES and "`" not in n]
 
     def filter(self, predicates: Any) -> None:
         conditions = self._expressions.conditions(predicates, most=self._most_values() + 1)
@@ -193,7 +158,6 @@ class LanceScan(ScanProxy):
         )
         filters = self._request.filters + self._runtime_filters
         if filters != self._read.request.filters:
-            self._text = None
             self._read = PlannedRead(replace(self._request, filters=filters))
 
     def _most_values(self) -> int:
@@ -204,8 +168,13 @@ class LanceScan(ScanProxy):
         rows = row_count(self._request.snapshot)
         return max(_FEW_VALUES, min(_MOST_VALUES, rows // _ROWS_PER_VALUE))
 
+    # What Spark asks for again once it has filtered at run time.
+
     def pushedPredicates(self) -> Any:
         return super().pushedPredicates() if self._runtime is None else self._runtime
+
+    def readSchema(self) -> Any:
+        return java_schema(self.gateway, self._request.schema)
 
 
 @implements("read.LocalScan")
@@ -219,8 +188,10 @@ class LocalCount(ScanProxy):
     def identity(self) -> str:
         return f"{describe(self._request, [])}, counted from metadata"
 
-    def readSchema(self) -> Any:
-        return java_schema(self.gateway, self._request.schema)
+    def facts(self) -> dict[str, object]:
+        texts = self.texts()
+        schema = self._request.schema.json()
+        return {**texts, "description": texts["toString"], "readSchema": schema}
 
     def rows(self) -> Any:
         count = row_count(self._request.snapshot)
@@ -401,7 +372,6 @@ class LanceScanBuilder(ScanBuilderProxy):
         self._request = request
         types = column_types(request.snapshot.manifest.schema)
         self._expressions = JavaExpressions(gateway, types)
-        self._pushed: Any = None
         self._averages_longs = False
 
     def pruneColumns(self, required: Any) -> None:
@@ -410,11 +380,7 @@ class LanceScanBuilder(ScanBuilderProxy):
 
     def pushPredicates(self, predicates: Any) -> Any:
         conditions = self._expressions.conditions(predicates)
-        pushed = [
-            position for position, condition in enumerate(conditions) if condition is not None
-        ]
         left = [position for position, condition in enumerate(conditions) if condition is None]
-        self._pushed = self._of(predicates, pushed, len(conditions))
         rest = self._of(predicates, left, len(conditions))
         if left:
             self._choose_fragments(rest)
@@ -437,7 +403,8 @@ class LanceScanBuilder(ScanBuilderProxy):
             self._request = replace(self._request, fragment_ids=ids)
 
     def pushedPredicates(self) -> Any:
-        return self._none() if self._pushed is None else self._pushed
+        # Java knows those that were pushed: the ones that were not returned.
+        return self._none()
 
     def pushLimit(self, limit: int) -> bool:
         self._request = replace(self._request, limit=limit)
@@ -472,8 +439,10 @@ class LanceScanBuilder(ScanBuilderProxy):
         counts_only = aggregation is not None and aggregation.partial.counts_only
         if aggregation is not None and counts_only and not self._request.filters:
             columns = len(aggregation.partial.functions)
-            return LocalCount(self.gateway, self._request, columns)
-        return LanceScan(self.gateway, self._request, self._expressions)
+            count = LocalCount(self.gateway, self._request, columns)
+            return remember_answers(self.gateway, count)
+        scan = LanceScan(self.gateway, self._request, self._expressions)
+        return remember_answers(self.gateway, scan)
 
     def _counts_only(self, aggregation: Any) -> bool:
         """Whether metadata is sufficient for the result, with nothing left to aggregate."""

@@ -12,7 +12,7 @@ from lancelake.core.values.tasks import SplitLimits
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.jvm.catalyst import partition_bytes
 from lancelake.spark.jvm.gateway import Gateway, cores
-from lancelake.spark.jvm.proxy import Proxy, TableProxy, implements
+from lancelake.spark.jvm.proxy import TableProxy, implements
 from lancelake.spark.jvm.python_tasks import java_schema
 from lancelake.spark.options import (
     READ_OPTIONS,
@@ -27,31 +27,6 @@ from lancelake.spark.spark_types import declared, shown_schema
 
 _BY_SPARK = ("versionasof", "timestampasof")
 """Options by which Spark itself has selected the version when the table was loaded."""
-
-
-@implements("catalog.MetadataColumn")
-class _MetadataColumn(Proxy):
-    def __init__(self, gateway: Gateway, name: str) -> None:
-        super().__init__(gateway)
-        self._name = name
-
-    def name(self) -> str:
-        return self._name
-
-    def dataType(self) -> Any:
-        return self.gateway.member("org.apache.spark.sql.types.DataTypes", "LongType")
-
-    def isNullable(self) -> bool:
-        return False
-
-    def comment(self) -> str:
-        return metadata_columns.comment(self._name)
-
-    def transform(self) -> Any:
-        return None
-
-    def metadataInJSON(self) -> Any:
-        return None
 
 
 def dict_of(options: Any) -> dict[str, str]:
@@ -100,25 +75,29 @@ class VersionTable(ReadableTable):
 
     def __init__(self, gateway: Gateway, snapshot: Snapshot, name: str) -> None:
         super().__init__(gateway, snapshot, name, shown_schema(snapshot.manifest.schema))
-        self._metadata: Any = None
 
-    def version(self) -> str:
-        return str(self.snapshot.version)
+    def facts(self) -> dict[str, object]:
+        own = set(self._schema.fieldNames())
+        return {
+            **self.texts(),
+            "canRenameConflictingMetadataColumns": False,
+            "capabilities": ["BATCH_READ"],
+            "constraints": [],
+            "id": None,
+            "metadataColumns": [
+                [name, metadata_columns.comment(name)]
+                for name in metadata_columns.NAMES
+                if name not in own
+            ],
+            "name": self._name,
+            "partitioning": [],
+            "properties": properties_of(self.snapshot),
+            "schema": declared(self._schema, self.snapshot.manifest.schema).json(),
+            "version": str(self.snapshot.version),
+        }
 
     def schema(self) -> Any:
         return java_schema(self.gateway, declared(self._schema, self.snapshot.manifest.schema))
-
-    def properties(self) -> Any:
-        return self.gateway.map(properties_of(self.snapshot))
-
-    def metadataColumns(self) -> Any:
-        if self._metadata is None:
-            own = set(self._schema.fieldNames())
-            names = [name for name in metadata_columns.NAMES if name not in own]
-            columns = [_MetadataColumn(self.gateway, name) for name in names]
-            kind = self.gateway.connector("catalog.MetadataColumn")
-            self._metadata = self.gateway.array(kind, columns)
-        return self._metadata
 
     def newScanBuilder(self, options: Any) -> Any:
         return LanceScanBuilder(self.gateway, self._request(dict_of(options)))
