@@ -40,7 +40,7 @@ from lancelake.format.schema import join_path
 Operand = Column | Literal | None
 """A side of a condition; None for anything but a column or a constant."""
 
-NULL = pa.scalar(None)
+NULL = pa.NULL
 _OPERATORS = {o.value: o for o in Operator} | {"<>": Operator.NOT_EQUAL}
 _TEXT_TESTS = {test.value: test for test in TextTest}
 LEAVES = frozenset({"IN", "IS NULL", "IS NOT NULL", "BETWEEN", "LIKE", *_OPERATORS, *_TEXT_TESTS})

@@ -32,3 +32,8 @@ def test_no_module_hides_a_public_name() -> None:
         "assert not hidden, hidden"
     )
     assert "pyspark" in loaded(statement)
+
+
+def test_the_planner_of_a_server_does_not_load_pandas() -> None:
+    """It is as much to load as all the rest, and the first query waits for it."""
+    assert "pandas" not in loaded("import lancelake.spark.registration.planner")

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from lancelake.core.table import Table
-from lancelake.core.values.descriptions import facts
+from lancelake.core.values import descriptions
 from lancelake.core.values.metadata import Snapshot, quoted_path
 from lancelake.core.values.versions import AsOf, AtTag, AtVersion
 from lancelake.errors import InvalidRequestError, suggestion
@@ -125,6 +125,7 @@ class Procedure(Generic[Rest]):
 
 
 _PROCEDURES: dict[str, Procedure[...]] = {}
+_LOADERS: list[Callable[[], None]] = []
 
 
 def procedure(
@@ -140,14 +141,26 @@ def procedure(
     return add
 
 
+def procedures_from(load: Callable[[], None]) -> Callable[[], None]:
+    """Call a function that imports procedures when one is looked up: few statements call any."""
+    _LOADERS.append(load)
+    return load
+
+
 def procedure_names() -> list[str]:
     """List the procedures, sorted."""
-    return sorted(_PROCEDURES)
+    return sorted(_every())
 
 
 def procedure_named(name: str) -> Procedure[...] | None:
     """Find a procedure by case-insensitive name."""
-    return _PROCEDURES.get(name.lower())
+    return _every().get(name.lower())
+
+
+def _every() -> dict[str, Procedure[...]]:
+    for load in _LOADERS:
+        load()
+    return _PROCEDURES
 
 
 class TableAccess(ABC):
@@ -180,7 +193,7 @@ class TableAccess(ABC):
 
     def _facts(self, name: str, limit: int | None = None) -> DataFrame:
         """Return the rows of a metadata table."""
-        rows = facts(name, self.snapshot(), limit)
+        rows = descriptions.facts(name, self.snapshot(), limit)
         schema = t.StructType([spark_field(field) for field in rows.schema])
         values = [tuple(_plain(row, schema).values()) for row in rows.to_pylist()]
         return self._table.spark.createDataFrame(values, schema)

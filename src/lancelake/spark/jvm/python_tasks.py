@@ -136,21 +136,6 @@ def _describe_source(gateway: Gateway, work: Work | type[DataSource]) -> Any:
     return gateway.cls(f"{PYTHON_SOURCE}.UserDefinedPythonDataSource")(wrapped)
 
 
-def ensure_source(gateway: Gateway, name: str, source: type[DataSource]) -> None:
-    """Register a plain data source, unless the session has one of this name.
-
-    Spark's own method refuses a name that the active session has, whichever session it is for.
-    """
-    if not gateway.session_state().dataSourceManager().dataSourceExists(name):
-        put_source(gateway, name, source)
-
-
-def put_source(gateway: Gateway, name: str, source: type[DataSource]) -> None:
-    """Register a plain data source, in place of one of this name."""
-    manager = gateway.session_state().dataSourceManager()
-    manager.registerDataSource(name, _describe_source(gateway, source))
-
-
 def command(work: Work) -> bytes:
     """Return a function in the form that workers expect."""
     return worker_command(work, ANSWER)

@@ -37,8 +37,8 @@ from lancelake.errors import (
     naming,
     suggestion,
 )
-from lancelake.spark.jvm.catalyst_rules import Commands
 from lancelake.spark.jvm.gateway import is_classic, open_gateway
+from lancelake.spark.jvm.row_commands import Commands
 from lancelake.spark.merge.change import RowCommand, change_rows
 from lancelake.spark.merge.row_maker import Change, ExplicitClause, RowClauses
 from lancelake.spark.merge.run import FrameMerge, merge_frame

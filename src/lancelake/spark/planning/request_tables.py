@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import types as t
 
 from lancelake.core.table import Table
-from lancelake.core.values.descriptions import facts, facts_schema
+from lancelake.core.values import descriptions
 from lancelake.core.values.metadata import Snapshot
 from lancelake.core.values.versions import COMMIT_VERSION, AsOf, AtVersion, Point
 from lancelake.errors import InvalidRequestError
@@ -85,7 +85,7 @@ class FactsRequest(RowsRequest):
 
     def partitions(self) -> Sequence[FactsPartition]:
         """Return the only partition, with its rows."""
-        rows = facts(self.facts, self.snapshot, self.limit)
+        rows = descriptions.facts(self.facts, self.snapshot, self.limit)
         # An Arrow table without columns does not keep its number of rows.
         rows = rows.select(self.schema.fieldNames() or rows.column_names[:1])
         return [FactsPartition(rows, arrow_schema(self.schema))]
@@ -179,7 +179,7 @@ class FactsTable(ReadableTable):
     """A metadata table of one version."""
 
     def __init__(self, gateway: Gateway, snapshot: Snapshot, facts: str, name: str) -> None:
-        schema = t.StructType([spark_field(f) for f in facts_schema(facts)])
+        schema = t.StructType([spark_field(f) for f in descriptions.facts_schema(facts)])
         super().__init__(gateway, snapshot, name, schema)
         self._facts = facts
 

@@ -43,6 +43,7 @@ from lancelake.spark.catalog.procedures import (
     SparkTable,
     procedure_named,
     procedure_names,
+    procedures_from,
 )
 from lancelake.spark.catalog.table_names import table_named
 from lancelake.spark.catalog.warehouse import Directory
@@ -50,21 +51,25 @@ from lancelake.spark.jobs import SparkEngine
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import Proxy, ScanProxy, as_raised, implements
 from lancelake.spark.jvm.python_tasks import java_schema
-from lancelake.spark.maintenance import (  # noqa: F401  # they have procedures
-    index_methods,
-    maintenance_methods,
-    ref_methods,
-    wal_methods,
-)
 from lancelake.spark.options import TableOptions, ensure_changeable
 from lancelake.spark.planning.staged_table import StagedTable, TableDefinition
 from lancelake.spark.planning.writable_table import WritableTable, constraint_key
-from lancelake.spark.search import search_methods  # noqa: F401
 from lancelake.spark.spark_types import arrow_schema, arrow_type, with_default
 from lancelake.spark.writing.write_plan import SaveMode
 
 _ROW = "org.apache.spark.sql.catalyst.expressions.GenericInternalRow"
 _TEXT = "org.apache.spark.unsafe.types.UTF8String"
+
+
+@procedures_from
+def _load_procedures() -> None:
+    from lancelake.spark.maintenance import (  # noqa: F401, PLC0415
+        index_methods,
+        maintenance_methods,
+        ref_methods,
+        wal_methods,
+    )
+    from lancelake.spark.search import search_methods  # noqa: F401, PLC0415
 
 
 class _Described(Proxy):

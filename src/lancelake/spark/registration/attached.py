@@ -15,7 +15,6 @@ from lancelake.spark.jvm.catalyst import remember_answers
 from lancelake.spark.jvm.gateway import Gateway, open_derived
 from lancelake.spark.jvm.proxy import Proxy, implements
 from lancelake.spark.jvm.python_tasks import python_schema
-from lancelake.spark.merge.change import run_row_command
 from lancelake.spark.options import parse
 from lancelake.spark.planning.catalog import LanceCatalog, SessionLanceTables
 from lancelake.spark.planning.path_table import table_by_path
@@ -49,6 +48,9 @@ class Sessions(Proxy):
 
     def change(self, session: Any, plan: Any) -> Any:
         """Run a DELETE, UPDATE or MERGE; return the numbers of changed rows."""
+        # Not loaded for sessions that only read.
+        from lancelake.spark.merge.change import run_row_command  # noqa: PLC0415
+
         gateway = open_derived(self.gateway, session)
         return gateway.map(run_row_command(gateway, plan))
 

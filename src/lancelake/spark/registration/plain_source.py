@@ -54,13 +54,9 @@ from lancelake.spark.reading.read_plan import (
     read_bytes,
 )
 from lancelake.spark.spark_types import arrow_schema, nullable_schema, shown_schema
+from lancelake.spark.streaming.plain_reader import UnlimitedReader, VersionReader
 from lancelake.spark.streaming.sink import LanceStreamWriter
-from lancelake.spark.streaming.stream_source import (
-    STREAM_OPTIONS,
-    UnlimitedReader,
-    VersionReader,
-    feed_schema,
-)
+from lancelake.spark.streaming.stream_source import STREAM_OPTIONS, feed_schema
 from lancelake.spark.worker.on_executors import Portable, sealed_fragments, unsealed_fragments
 from lancelake.spark.writing.fitted_rows import PlainRows
 from lancelake.spark.writing.write_plan import (
@@ -150,7 +146,7 @@ class LanceDataSource(DataSource):
     def streamReader(self, schema: StructType) -> VersionReader:
         """Return a streaming reader: all rows first, then the changes."""
         try:
-            from lancelake.spark.streaming.stream_source import LimitedReader  # noqa: PLC0415
+            from lancelake.spark.streaming.limited_reader import LimitedReader  # noqa: PLC0415
         except ImportError:  # before Spark 4.2
             return UnlimitedReader(schema, as_texts(self.options))
         return LimitedReader(schema, as_texts(self.options))

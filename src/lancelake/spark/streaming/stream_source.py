@@ -5,16 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxFiles,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from lancelake.core.table import Table
@@ -48,9 +40,8 @@ from lancelake.core.values.versions import (
     Latest,
 )
 from lancelake.errors import InvalidRequestError, UnsupportedError, VersionNotFoundError
-from lancelake.spark.options import TableOptions, parse, parse_time
+from lancelake.spark.options import TableOptions, parse_time
 from lancelake.spark.reading.columns import SparkConformer
-from lancelake.spark.reading.read_plan import encode, read_bytes
 from lancelake.spark.spark_types import arrow_schema
 from lancelake.spark.streaming.identity import (
     FieldIds,
@@ -61,7 +52,6 @@ from lancelake.spark.streaming.identity import (
     expected_ids,
     read_paths,
 )
-from lancelake.spark.worker.on_executors import Portable
 
 # The plain source does not know the number of cores of the session.
 _CORES = 8
@@ -431,79 +421,3 @@ class TableStream:
                     "with a new checkpoint."
                 ),
             ) from error
-
-
-class VersionReader(Portable, DataSourceStreamReader):
-    """Reads versions in sequence; an offset is a position within a version."""
-
-    def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
-        """Store the options; nothing is opened yet."""
-        self._schema = schema
-        self._options = dict(options)
-
-    @property
-    def stream(self) -> TableStream:
-        """The current table, and the content of the stream."""
-        return TableStream.of(self._schema, parse(self._options, STREAM_OPTIONS))
-
-    def initialOffset(self) -> dict[str, Any]:
-        """Return the start of a new stream."""
-        return self.stream.begin().to_json()
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Return the input of each task for the rows between two offsets."""
-        parts = self.stream.between(Offset.of(start), Offset.of(end))
-        return [InputPartition(encode(partition)) for partition in pack_parts(parts)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a task."""
-        yield from read_bytes(partition.value)
-
-
-class UnlimitedReader(VersionReader):
-    """Reads all available data in each batch, since Spark 4.1 does not support limits."""
-
-    def initialOffset(self) -> dict[str, Any]:
-        """Return the start of a new stream, which must exist already."""
-        stream = self.stream
-        if stream.limits:
-            raise InvalidRequestError(
-                f"option {stream.limits[0]} needs Spark 4.2 or newer",
-                action="Omit it, or use a newer Spark.",
-                option=stream.limits[0],
-            )
-        return stream.begin().to_json()
-
-    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # as Spark 4.1 has it
-        """Return the end of the newest version."""
-        return self.stream.end().to_json()
-
-
-_UNLIMITED = 1 << 31
-
-
-class LimitedReader(VersionReader, SupportsTriggerAvailableNow):
-    """Limits its batches as set by options; Spark 4.2 and newer support that."""
-
-    def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
-        """Store the options; nothing is opened yet."""
-        super().__init__(schema, options)
-        self._last_version: int | None = None
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Return the end of the next batch: all available data within the limits."""
-        stream = self.stream
-        allowed = Allowance() if isinstance(limit, ReadAllAvailable) else stream.allowance()
-        last = stream.head().version
-        if self._last_version is not None:
-            last = min(last, self._last_version)
-        return stream.reach(Offset.of(start), last, allowed).to_json()
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        """Return the limit set by the options."""
-        # Spark only passes it back; the limits come from the options.
-        return ReadMaxFiles(_UNLIMITED) if self.stream.limits else ReadAllAvailable()
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        """Let the stream end with the data available now."""
-        self._last_version = self.stream.head().version

@@ -6,12 +6,11 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyarrow import acero
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
@@ -39,6 +38,9 @@ from lancelake.scan.request import ScanRequest, expression_schema
 from lancelake.scan.task_rows import Mask, ScanColumns, to_mask
 from lancelake.table.merge.source import SOURCE_ROW, Comparer, RowNumbers, SourceKeys, key_fields
 from lancelake.table.row_steps import divided, writable
+
+if TYPE_CHECKING:
+    from pyarrow import acero
 
 # With fewer rows for each key, reading the keys of all rows is as fast as looking each up.
 _ROWS_PER_KEY = 100
@@ -439,6 +441,8 @@ def _order(keys: pa.Table) -> tuple[Numbers, npt.NDArray[np.intp] | None]:
 
 def _joined(target: pa.RecordBatchReader, keys: pa.Table, names: Sequence[str]) -> pa.Table:
     """Hash join of the stream of target keys with the source keys, which are the build side."""
+    from pyarrow import acero  # noqa: PLC0415  # loads pandas, too
+
     if hasattr(acero, "RecordBatchReaderSourceNodeOptions"):  # since pyarrow 26
         options = acero.RecordBatchReaderSourceNodeOptions(target)
         return _join(acero.Declaration("record_batch_reader_source", options), keys, names)
@@ -451,6 +455,8 @@ def _joined(target: pa.RecordBatchReader, keys: pa.Table, names: Sequence[str]) 
 
 
 def _join(target: acero.Declaration, keys: pa.Table, names: Sequence[str]) -> pa.Table:
+    from pyarrow import acero  # noqa: PLC0415  # loads pandas, too
+
     join = acero.Declaration(
         "hashjoin",
         acero.HashJoinNodeOptions(
