@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from lancelake.cli import options
+from lancelake.cli import tables
 from lancelake.errors import StorageDeniedError, StorageUnavailableError
 from lancelake.storage.local import LocalStore
 from tests.support.table_surgery import edit_manifest, manifest_path
@@ -103,7 +103,7 @@ def _fail(*_: object) -> None:
 
 
 def test_a_bug_is_reported_in_short(run: Run, sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "open_at", _fail)
+    monkeypatch.setattr(tables, "open_at", _fail)
     result = run("count", sound)
     assert result.exit_code == 70
     assert "RuntimeError: the sky is falling" in result.stderr
@@ -115,7 +115,7 @@ def test_a_bug_is_reported_in_short(run: Run, sound: Path, monkeypatch: pytest.M
 def test_debug_anywhere_shows_where_a_bug_is(
     position: int, run: Run, sound: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(options, "open_at", _fail)
+    monkeypatch.setattr(tables, "open_at", _fail)
     args: list[str | Path] = ["count", sound]
     args.insert(position, "--debug")
     result = run(*args)

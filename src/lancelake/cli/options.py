@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from lancelake.cli import tables
 from lancelake.cli.console import OutputFormat, RowFormat
-from lancelake.cli.tables import (
-    complete_branches,
-    complete_columns,
-    complete_refs,
-    open_at,
-    open_head,
-    place_of,
-)
 from lancelake.core.table import Table
 from lancelake.core.table_place import TablePlace
 from lancelake.format.schema import comma_parts
@@ -55,7 +48,7 @@ At = Annotated[
         "WHEN",
         "A version, TAG, BRANCH:VERSION, BRANCH:, or a time such as 2026-01-31T12:00. "
         "By default, the latest version.",
-        autocompletion=complete_refs,
+        autocompletion=tables.complete_refs,
     ),
 ]
 StorageOptions = Annotated[
@@ -88,7 +81,7 @@ Columns = Annotated[
         "A,B.C",
         "Columns, separated by commas; B.C is field C of struct B.",
         short="-c",
-        autocompletion=complete_columns,
+        autocompletion=tables.complete_columns,
     ),
 ]
 Filter = Annotated[
@@ -114,7 +107,10 @@ Message = Annotated[
 Branch = Annotated[
     str | None,
     option(
-        "--branch", "NAME", "Branch to change. By default, main.", autocompletion=complete_branches
+        "--branch",
+        "NAME",
+        "Branch to change. By default, main.",
+        autocompletion=tables.complete_branches,
     ),
 ]
 
@@ -129,11 +125,11 @@ class NamedTable:
     @property
     def place(self) -> TablePlace:
         """The place of the table, which may not exist."""
-        return place_of(self.uri, self.options)
+        return tables.place_of(self.uri, self.options)
 
     def locate(self, uri: str) -> TablePlace:
         """Return another place, with the same storage options."""
-        return place_of(uri, self.options)
+        return tables.place_of(uri, self.options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +140,7 @@ class Version(NamedTable):
 
     def open(self) -> Table:
         """Open the version."""
-        return open_at(self.place, self.at)
+        return tables.open_at(self.place, self.at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +151,7 @@ class Head(NamedTable):
 
     def open(self) -> Table:
         """Open the version."""
-        return open_head(self.place, self.branch)
+        return tables.open_head(self.place, self.branch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,19 +13,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from lancelake.cli import phrases
+from lancelake.cli import phrases, report
 from lancelake.cli.console import RowFormat, stderr, stdout
 from lancelake.cli.phrases import printable, shorten, size
-from lancelake.cli.report import (
-    Listing,
-    TextColumn,
-    facts,
-    json_documents,
-    json_line,
-    json_rows,
-    write_csv,
-    write_json_lines,
-)
 from lancelake.core.values.descriptions import FirstRows, is_bytes, is_number, text_of, unwrap
 from lancelake.core.values.metadata import (
     EXTENSION_METADATA,
@@ -141,9 +131,9 @@ def print_stream(
         case RowFormat.JSON:
             _write_json(first, schema, snapshot)
         case RowFormat.JSONL:
-            write_json_lines(json_documents(first, schema), sys.stdout)
+            report.write_json_lines(report.json_documents(first, schema), sys.stdout)
         case RowFormat.CSV:
-            write_csv(schema.names, json_rows(first), sys.stdout)
+            report.write_csv(schema.names, report.json_rows(first), sys.stdout)
         case _:
             assert_never(output)
     if first.has_more and output is not RowFormat.JSON:
@@ -162,8 +152,8 @@ def _write_json(batches: FirstRows, schema: pa.Schema, snapshot: Snapshot) -> No
     opening = json.dumps(head, indent=2, ensure_ascii=False).removesuffix("\n}")
     sys.stdout.write(f'{opening},\n  "rows": [')
     separator = "\n    "
-    for document in json_documents(batches, schema):
-        sys.stdout.write(separator + json_line(document))
+    for document in report.json_documents(batches, schema):
+        sys.stdout.write(separator + report.json_line(document))
         separator = ",\n    "
     end = "\n  ]" if separator.startswith(",") else "]"
     sys.stdout.write(f'{end},\n  "truncated": {json.dumps(batches.has_more)}\n}}\n')
@@ -184,9 +174,11 @@ def _print_table(table: pa.Table, styles: Sequence[str] | None, *, has_more: boo
     console.print(Text(f"{amount}; {_MORE}" if has_more else amount, style="dim"))
 
 
-def _side_by_side(schema: pa.Schema, rows: list[list[Text]], styles: Sequence[str]) -> Listing:
+def _side_by_side(
+    schema: pa.Schema, rows: list[list[Text]], styles: Sequence[str]
+) -> report.Listing:
     columns = [
-        TextColumn(
+        report.TextColumn(
             phrases.printable(field.name),
             is_right=is_right_aligned(field.type),
             least=_LEAST_WIDTH,
@@ -194,7 +186,7 @@ def _side_by_side(schema: pa.Schema, rows: list[list[Text]], styles: Sequence[st
         )
         for field in schema
     ]
-    listing = Listing(columns)
+    listing = report.Listing(columns)
     for row, style in zip(rows, styles, strict=True):
         for cell in row:
             cell.truncate(_MOST_WIDTH, overflow="ellipsis")
@@ -208,7 +200,7 @@ def _print_records(
     labels = [phrases.printable(name) for name in names]
     for number, (row, style) in enumerate(zip(rows, styles, strict=True), start=1):
         console.print(Text(f"{number} of {len(rows)}", style=style or "bold"))
-        console.print(facts(zip(labels, row, strict=True)))
+        console.print(report.facts(zip(labels, row, strict=True)))
 
 
 _HIDDEN_KEYS = (EXTENSION_NAME, EXTENSION_METADATA, KEY, POSITION)

@@ -8,13 +8,7 @@ from typing import Annotated
 import pyarrow as pa
 
 from lancelake.cli.options import NamedTable, argument, flag, option
-from lancelake.core.values.writes import (
-    FOLDER_SUFFIXES,
-    SourceFormat,
-    Sources,
-    find_sources,
-    partition_columns,
-)
+from lancelake.core.values import writes
 
 Delimiter = Annotated[
     str | None, option("--delimiter", "CHAR", "Delimiter of CSV files. By default, a comma.")
@@ -33,7 +27,7 @@ Source = Annotated[
     ),
 ]
 Format = Annotated[
-    SourceFormat | None,
+    writes.SourceFormat | None,
     option("--format", None, "Format of the files, if it cannot be inferred from their names."),
 ]
 MergeSchema = Annotated[bool, flag("--merge-schema", "Add columns that the table does not have.")]
@@ -44,20 +38,22 @@ def read_files(
     names: Sequence[str],
     at: NamedTable,
     *,
-    format: SourceFormat | None,
+    format: writes.SourceFormat | None,
     delimiter: str | None,
     has_partitions: bool,
     types: pa.Schema | None,
-) -> Sources:
+) -> writes.Sources:
     """Return the rows of files and folders; columns in `types` are cast to the types there.
 
     Objects are read with the storage options of the table.
     """
-    files = find_sources(names, lambda uri: at.locate(uri).location, FOLDER_SUFFIXES)
-    return Sources(
+    files = writes.find_sources(names, lambda uri: at.locate(uri).location, writes.FOLDER_SUFFIXES)
+    return writes.Sources(
         files=files,
         format=format,
         types=types,
         delimiter=delimiter,
-        partitions=partition_columns([file.name for file in files]) if has_partitions else {},
+        partitions=writes.partition_columns([file.name for file in files])
+        if has_partitions
+        else {},
     )

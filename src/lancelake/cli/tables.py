@@ -9,17 +9,11 @@ from typing import Any
 
 import typer
 
+from lancelake import errors
 from lancelake.core.table import Table
 from lancelake.core.table_place import TablePlace
 from lancelake.core.values.metadata import Location
 from lancelake.core.values.versions import AtTag, AtVersion, OnBranch, time_reference
-from lancelake.errors import (
-    InvalidNameError,
-    InvalidRequestError,
-    LanceTableError,
-    RefNotFoundError,
-    suggestion,
-)
 
 confine_to: ContextVar[list[str] | None] = ContextVar("confine_to", default=None)
 """Roots that tables of this run may access; None is unlimited."""
@@ -87,7 +81,7 @@ def _on_branch(main: TablePlace, branch: str, rest: str) -> Table:
         return main.open(OnBranch(branch, int(rest)))
     if not (_TIME.fullmatch(rest) or _DATE.fullmatch(rest)):
         problem = f"{rest!r} is not a version or a time"
-        raise InvalidRequestError(problem, action="Write BRANCH:VERSION or BRANCH:TIME.")
+        raise errors.InvalidRequestError(problem, action="Write BRANCH:VERSION or BRANCH:TIME.")
     if branch != "main":
         main.load_branch(branch)
     return main.branch(branch).open(time_reference(rest), main=main.location)
@@ -97,18 +91,18 @@ def _by_name(place: TablePlace, main: TablePlace, name: str) -> Table:
     """Try a tag, then a date, then a branch."""
     try:
         main.load_tag(name)
-    except (RefNotFoundError, InvalidNameError):
+    except (errors.RefNotFoundError, errors.InvalidNameError):
         if _DATE.fullmatch(name):
             return place.open(time_reference(name))
     else:
         return main.open(AtTag(name))
     try:
         return main.open(OnBranch(name))
-    except (RefNotFoundError, InvalidNameError) as error:
-        raise RefNotFoundError(
+    except (errors.RefNotFoundError, errors.InvalidNameError) as error:
+        raise errors.RefNotFoundError(
             f"tag or branch {name!r} does not exist",
             table=main.location.uri,
-            action=suggestion(name, (*main.tags(), *main.branches()), "tags and branches"),
+            action=errors.suggestion(name, (*main.tags(), *main.branches()), "tags and branches"),
         ) from error
 
 
@@ -131,7 +125,7 @@ def advice_for(uri: str) -> str | None:
     try:
         store = place.location.store
         folders, names = store.list_dirs(""), store.list_names("")
-    except LanceTableError:
+    except errors.LanceTableError:
         return None
     if DELTA_LOG in folders:
         return f"It is a Delta table; `lancelake convert {uri} TABLE` copies it."
@@ -168,7 +162,7 @@ def complete_branches(ctx: Any, incomplete: str) -> list[str]:  # typer's type i
 def _columns(ctx: Any) -> list[str]:
     try:
         return list(open_at(_place(ctx), ctx.params.get("at")).snapshot.manifest.schema.names)
-    except LanceTableError:
+    except errors.LanceTableError:
         return []
 
 
@@ -176,7 +170,7 @@ def _refs(ctx: Any) -> tuple[list[str], list[str]]:
     try:
         place = _place(ctx)
         return sorted(place.tags()), sorted(place.branches())
-    except LanceTableError:
+    except errors.LanceTableError:
         return [], []
 
 

@@ -10,24 +10,14 @@ from typing import Annotated, TextIO, assert_never
 
 import pyarrow as pa
 
-from lancelake.cli import phrases
+from lancelake.cli import options, phrases
 from lancelake.cli.console import row_bar, stderr
-from lancelake.cli.options import (
-    Columns,
-    CommandModule,
-    Filter,
-    Version,
-    argument,
-    column_names,
-    flag,
-    option,
-)
 from lancelake.cli.report import json_documents, json_rows, write_csv, write_json_lines
 from lancelake.core.values.metadata import is_uri
 from lancelake.core.values.reads import ScanRequest
 from lancelake.errors import AlreadyExistsError, InvalidRequestError
 
-commands = CommandModule()
+commands = options.CommandModule()
 
 _STDOUT = "-"
 
@@ -51,21 +41,21 @@ _SUFFIXES = {
     ".feather": ExportFormat.ARROW,
 }
 
-Target = Annotated[str, argument("FILE", "File to create; - for standard output.")]
+Target = Annotated[str, options.argument("FILE", "File to create; - for standard output.")]
 Format = Annotated[
     ExportFormat | None,
-    option("--format", None, "Format of the file, if it cannot be inferred from its name."),
+    options.option("--format", None, "Format of the file, if it cannot be inferred from its name."),
 ]
 
 
 @commands.add(example="photos.lance photos.csv -c id")
 def export(
-    version: Version,
+    version: options.Version,
     target: Target,
     format: Format = None,
-    columns: Columns = None,
-    filter: Filter = None,
-    overwrite: Annotated[bool, flag("--overwrite", "Replace the file.")] = False,
+    columns: options.Columns = None,
+    filter: options.Filter = None,
+    overwrite: Annotated[bool, options.flag("--overwrite", "Replace the file.")] = False,
 ) -> None:
     """Write the rows of a table to a Parquet, CSV, JSON lines or Arrow file.
 
@@ -75,7 +65,7 @@ def export(
         problem = f"{target!r} is a URI, and rows are exported to local files only"
         raise InvalidRequestError(problem, action="Name a local file, and copy it.")
     kind = _format(target) if format is None else format
-    request = ScanRequest(columns=column_names(columns), filter=filter)
+    request = ScanRequest(columns=options.column_names(columns), filter=filter)
     with version.open().scan(request).run() as rows:
         if target == _STDOUT:
             _write(rows, rows.schema, kind, sys.stdout)

@@ -6,37 +6,29 @@ from typing import Annotated
 
 import typer
 
+from lancelake.cli import options
 from lancelake.cli.console import RowFormat
-from lancelake.cli.options import (
-    Columns,
-    CommandModule,
-    Filter,
-    NoIndex,
-    RowOutput,
-    Version,
-    column_names,
-)
 from lancelake.cli.rows import print_stream
 from lancelake.core.values.reads import ScanRequest
 
-commands = CommandModule()
+commands = options.CommandModule()
 
 
 @commands.add(example="photos.lance -n 3 -c id")
 def head(
-    version: Version,
+    version: options.Version,
     rows: Annotated[
         int, typer.Option("--rows", "-n", min=0, help="Number of rows; 0 for all.")
     ] = 10,
-    columns: Columns = None,
-    filter: Filter = None,
-    no_index: NoIndex = False,
-    output: RowOutput = RowFormat.TABLE,
+    columns: options.Columns = None,
+    filter: options.Filter = None,
+    no_index: options.NoIndex = False,
+    output: options.RowOutput = RowFormat.TABLE,
 ) -> None:
     """Show the first rows."""
     table = version.open()
     request = ScanRequest(
-        columns=column_names(columns),
+        columns=options.column_names(columns),
         filter=filter,
         # One more, to know whether there are more.
         limit=rows + 1 if rows else None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from lancelake.cli import phrases
+from lancelake.cli import phrases, report
 from lancelake.cli.console import OutputFormat, RowFormat, job_bar, print_json
 from lancelake.cli.options import (
     Change,
@@ -26,27 +26,11 @@ from lancelake.cli.options import (
     option,
 )
 from lancelake.cli.pictures import recall_svg
-from lancelake.cli.report import (
-    Listing,
-    TextColumn,
-    cut,
-    print_listing,
-    report_list,
-    report_version,
-    right,
-    version_body,
-)
 from lancelake.cli.tables import key_values
 from lancelake.clock import SystemIds
 from lancelake.core.table import Table
+from lancelake.core.values import reads
 from lancelake.core.values.indices import IndexRequest, IndexRun, RefreshOptions
-from lancelake.core.values.reads import (
-    DEFAULT_K,
-    DEFAULT_NPROBES,
-    DEFAULT_SAMPLE,
-    RecallRequest,
-    metric_named,
-)
 
 if TYPE_CHECKING:
     from lancelake.core.values.indices import IndexCoverage
@@ -115,15 +99,17 @@ def list_command(version: Version, output: RowOutput = RowFormat.TABLE) -> None:
     coverage = table.indices.coverage()
     if output is not RowFormat.TABLE:
         items = [_document(each) for each in coverage]
-        report_list(output, {**version_body(table.snapshot), "indices": items}, items)
+        report.report_list(output, {**report.version_body(table.snapshot), "indices": items}, items)
         return
-    names = (right(name) for name in ("rows covered", "segments", "size"))
-    listing = Listing([cut("index"), TextColumn("kind"), cut("column"), *names])
+    names = (report.right(name) for name in ("rows covered", "segments", "size"))
+    listing = report.Listing(
+        [report.cut("index"), report.TextColumn("kind"), report.cut("column"), *names]
+    )
     for each in coverage:
         size = "?" if each.size_bytes is None else phrases.size(each.size_bytes)
         texts = phrases.printable(each.name), each.kind, phrases.printable(each.column)
         listing.add(*texts, _rows_text(each), phrases.number(each.segments), size)
-    print_listing(listing, phrases.plural(len(coverage), "index", "indices"))
+    report.print_listing(listing, phrases.plural(len(coverage), "index", "indices"))
 
 
 @commands.add("stats", example="photos.lance caption_idx")
@@ -133,7 +119,7 @@ def stats_command(version: Version, name: Name, output: Output = OutputFormat.TA
     coverage = table.indices.coverage_named(name)
     segments = table.indices.statistics(name)
     body = {**_document(coverage), "segment_statistics": segments}
-    report_version(output, table.snapshot, body, _rows(coverage, segments or ()))
+    report.report_version(output, table.snapshot, body, _rows(coverage, segments or ()))
 
 
 @commands.add("create", example="photos.lance id --kind BTREE")
@@ -194,13 +180,15 @@ def recall_command(
     column: Annotated[
         str | None, argument("COLUMN", "The vector column. By default, the only one of the table.")
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Number of rows per query.")] = DEFAULT_K,
+    k: Annotated[
+        int, typer.Option("-k", min=1, help="Number of rows per query.")
+    ] = reads.DEFAULT_K,
     sample: Annotated[
         int, typer.Option("--sample", min=1, help="Number of queries: vectors of random rows.")
-    ] = DEFAULT_SAMPLE,
+    ] = reads.DEFAULT_SAMPLE,
     nprobes: Annotated[
         str, typer.Option("--nprobes", metavar="N,...", help="Numbers of partitions to probe.")
-    ] = ",".join(map(str, DEFAULT_NPROBES)),
+    ] = ",".join(map(str, reads.DEFAULT_NPROBES)),
     metric: Metric = None,
     refine_factor: RefineFactor = None,
     seed: Annotated[int | None, option("--seed", "NUMBER", "Seed of the random sample.")] = None,
@@ -217,12 +205,12 @@ def recall_command(
 ) -> None:
     """Measure recall and latency of a vector index against exact search."""
     table = version.open()
-    request = RecallRequest(
+    request = reads.RecallRequest(
         column=table.vector_column(column),
         k=k,
         sample=sample,
         nprobes=_probe_counts(nprobes),
-        metric=None if metric is None else metric_named(metric),
+        metric=None if metric is None else reads.metric_named(metric),
         refine_factor=refine_factor,
     )
     recall = table.measure_recall(request, ids=SystemIds(seed))
@@ -231,7 +219,7 @@ def recall_command(
     if output is OutputFormat.JSON:
         facts = {"column": request.column, "k": request.k, "queries": recall.queries}
         points = [asdict(point) for point in recall.points]
-        print_json({**version_body(table.snapshot), **facts, "points": points})
+        print_json({**report.version_body(table.snapshot), **facts, "points": points})
     else:
         _print_recall(request, recall)
 
@@ -240,7 +228,7 @@ def recall_command(
 def drop_command(change: Change, name: Name, output: Output = OutputFormat.TABLE) -> None:
     """Drop an index; its files are kept until a cleanup."""
     done = change.open().indices.drop(name, choices=change.choices)
-    report_version(output, done, {"dropped": name}, [("dropped", phrases.printable(name))])
+    report.report_version(output, done, {"dropped": name}, [("dropped", phrases.printable(name))])
 
 
 def _parameters(pairs: list[str] | None) -> dict[str, Any]:  # what a kind takes
@@ -303,17 +291,17 @@ def _report(
     rows.extend(("skipped", Text(text, style="dim")) for text in left)
     if not indices:
         rows.append(("", Text("nothing to do", style="green")))
-    report_version(output, snapshot, body, rows)
+    report.report_version(output, snapshot, body, rows)
 
 
-def _print_recall(request: RecallRequest, recall: Recall) -> None:
+def _print_recall(request: reads.RecallRequest, recall: Recall) -> None:
     """Print a measurement, exact search as the last line."""
     names = ("nprobes", f"recall@{request.k}", "median", "95 %")
-    listing = Listing([*map(right, names), TextColumn("recall")])
+    listing = report.Listing([*map(report.right, names), report.TextColumn("recall")])
     for point in recall.points:
         bar = Text("█" * round(point.recall * _BAR), style="cyan")
         probes = "exact" if point.nprobes is None else str(point.nprobes)
         latencies = f"{point.median_ms:.1f} ms", f"{point.slow_ms:.1f} ms"
         listing.add(probes, f"{point.recall:.3f}", *latencies, bar)
     note = f"{recall.queries} queries of column {phrases.printable(request.column)}"
-    print_listing(listing, note)
+    report.print_listing(listing, note)

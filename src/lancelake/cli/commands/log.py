@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from lancelake.cli import phrases
+from lancelake.cli import phrases, report
 from lancelake.cli.console import RowFormat
 from lancelake.cli.options import CommandModule, RowOutput, Version
-from lancelake.cli.report import (
-    Listing,
-    TextColumn,
-    cut,
-    older_versions,
-    print_listing,
-    report_list,
-    right,
-)
 from lancelake.core.values.descriptions import details, log_document
 from lancelake.core.values.versions import metrics_text, record_of, version_rows
 
@@ -29,12 +20,12 @@ if TYPE_CHECKING:
 commands = CommandModule()
 
 _COLUMNS = (
-    right("version"),
-    right("when"),
-    TextColumn("operation"),
-    *(right(name) for name in ("rows", "", "")),
-    *(right(name, is_optional=True) for name in ("fragments", "", "")),
-    cut("what"),
+    report.right("version"),
+    report.right("when"),
+    report.TextColumn("operation"),
+    *(report.right(name) for name in ("rows", "", "")),
+    *(report.right(name, is_optional=True) for name in ("fragments", "", "")),
+    report.cut("what"),
 )
 
 _LIMIT = "--limit"
@@ -60,14 +51,16 @@ def log(version: Version, limit: Limit = 20, output: RowOutput = RowFormat.TABLE
         return
     versions = [log_document(entry) for entry in entries]
     body = {"uri": table.location.uri, "versions": versions, "truncated": bool(older)}
-    report_list(output, body, versions, older_versions(older, _LIMIT) if older else "")
+    report.report_list(
+        output, body, versions, report.older_versions(older, _LIMIT) if older else ""
+    )
 
 
 def _print(entries: list[LogEntry], older: int, now_ns: int) -> None:
-    listing = Listing(_COLUMNS)
+    listing = report.Listing(_COLUMNS)
     for entry in entries:
         listing.add(*_cells(entry, now_ns))
-    print_listing(listing, older_versions(older, _LIMIT) if older else "")
+    report.print_listing(listing, report.older_versions(older, _LIMIT) if older else "")
 
 
 def _cells(entry: LogEntry, now_ns: int) -> list[Text]:

@@ -8,27 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lancelake.cli import phrases
+from lancelake.cli import phrases, source_files
 from lancelake.cli.console import OutputFormat, job_bar
 from lancelake.cli.options import Change, CommandModule, Output, column_names, flag, option
 from lancelake.cli.report import report_version
-from lancelake.cli.source_files import (
-    Delimiter,
-    Format,
-    MergeSchema,
-    Partitions,
-    Source,
-    read_files,
-)
+from lancelake.core.values import writes
 from lancelake.core.values.metadata import key_names, public_schema
-from lancelake.core.values.writes import (
-    DeleteRow,
-    Duplicates,
-    Fail,
-    InsertAll,
-    MergeSpec,
-    UpdateAll,
-)
 
 if TYPE_CHECKING:
     from lancelake.core.values.writes import Matched, RowsChanged
@@ -72,17 +57,17 @@ LastWins = Annotated[
 @commands.add(example="days.lance day-1.csv --on station")
 def merge_command(
     change: Change,
-    sources: Source,
+    sources: source_files.Source,
     on: On = None,
     matched: IfMatched = WhenMatched.UPDATE,
     matched_if: MatchedIf = None,
     insert: Insert = True,
     delete_missing: DeleteMissing = False,
     last_wins: LastWins = False,
-    merge_schema: MergeSchema = False,
-    format: Format = None,
-    delimiter: Delimiter = None,
-    partitions: Partitions = True,
+    merge_schema: source_files.MergeSchema = False,
+    format: source_files.Format = None,
+    delimiter: source_files.Delimiter = None,
+    partitions: source_files.Partitions = True,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Merge files into a table by key, in one version.
@@ -91,16 +76,16 @@ def merge_command(
     """
     table = change.open()
     schema = table.snapshot.manifest.schema
-    spec = MergeSpec(
+    spec = writes.MergeSpec(
         on=column_names(on, "--on") or key_names(schema),
         matched=_clauses(matched, matched_if),
-        not_matched=(InsertAll(),) if insert else (),
-        not_matched_by_source=(DeleteRow(),) if delete_missing else (),
-        duplicates=Duplicates.LAST_WINS if last_wins else Duplicates.REFUSE,
+        not_matched=(writes.InsertAll(),) if insert else (),
+        not_matched_by_source=(writes.DeleteRow(),) if delete_missing else (),
+        duplicates=writes.Duplicates.LAST_WINS if last_wins else writes.Duplicates.REFUSE,
         adds_columns=merge_schema,
         casts=True,
     )
-    files = read_files(
+    files = source_files.read_files(
         sources,
         change,
         format=format,
@@ -117,11 +102,11 @@ def merge_command(
 def _clauses(matched: WhenMatched, condition: str | None) -> tuple[Matched, ...]:
     match matched:
         case WhenMatched.UPDATE:
-            return (UpdateAll(condition=condition),)
+            return (writes.UpdateAll(condition=condition),)
         case WhenMatched.DELETE:
-            return (DeleteRow(condition=condition),)
+            return (writes.DeleteRow(condition=condition),)
         case WhenMatched.FAIL:
-            return (Fail(condition=condition),)
+            return (writes.Fail(condition=condition),)
         case WhenMatched.KEEP:
             return ()
 

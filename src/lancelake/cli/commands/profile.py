@@ -7,18 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from lancelake.cli import phrases
+from lancelake.cli import phrases, report
 from lancelake.cli.console import RowFormat, row_bar
 from lancelake.cli.options import Columns, CommandModule, Filter, RowOutput, Version, column_names
-from lancelake.cli.report import (
-    Listing,
-    TextColumn,
-    cut,
-    print_listing,
-    report_list,
-    right,
-    version_body,
-)
 from lancelake.cli.rows import to_cell
 from lancelake.core.values.descriptions import profile_columns, to_json
 from lancelake.core.values.reads import ScanRequest
@@ -50,11 +41,13 @@ def profile(
         profiles = profile_columns(bar.count(rows), rows.schema)
     if output is not RowFormat.TABLE:
         items = [_document(column) for column in profiles]
-        body = {**version_body(table.snapshot), "rows": bar.rows, "columns": items}
-        report_list(output, body, items)
+        body = {**report.version_body(table.snapshot), "rows": bar.rows, "columns": items}
+        report.report_list(output, body, items)
         return
-    numbers = map(right, ("nulls", "distinct", "min", "max"))
-    listing = Listing([cut("column"), cut("type"), *numbers, TextColumn("distribution")])
+    numbers = map(report.right, ("nulls", "distinct", "min", "max"))
+    listing = report.Listing(
+        [report.cut("column"), report.cut("type"), *numbers, report.TextColumn("distribution")]
+    )
     for column in profiles:
         bounds = [_bound(value) for value in (column.minimum, column.maximum)]
         listing.add(
@@ -65,7 +58,7 @@ def profile(
             *bounds,
             Text(_sparkline(column.histogram or ()), "cyan"),
         )
-    print_listing(listing, phrases.plural(bar.rows, "row"))
+    report.print_listing(listing, phrases.plural(bar.rows, "row"))
 
 
 def _share(part: int, whole: int) -> str:

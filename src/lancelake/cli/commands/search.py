@@ -10,48 +10,31 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
+from lancelake.cli import options
 from lancelake.cli.console import RowFormat
-from lancelake.cli.options import (
-    Columns,
-    CommandModule,
-    Metric,
-    NoIndex,
-    RefineFactor,
-    RowOutput,
-    Version,
-    argument,
-    column_names,
-    option,
-)
 from lancelake.cli.rows import print_rows
-from lancelake.core.values.reads import (
-    DEFAULT_K,
-    Nearest,
-    SearchRequest,
-    fusion_of,
-    metric_named,
-    other_rows,
-    words_query,
-)
+from lancelake.core.values import reads
 
 if TYPE_CHECKING:
     from lancelake.core.table import Table
 
-commands = CommandModule()
+commands = options.CommandModule()
 
 _MOST_ROW_ID = (1 << 64) - 2
 _VECTOR_OPTIONS = "'--metric', '--nprobes', '--refine-factor', '--vector-column'"
 
 Query = Annotated[
-    str | None, argument("TEXT", "Words to search for, any of them; a phrase in double quotes.")
+    str | None,
+    options.argument("TEXT", "Words to search for, any of them; a phrase in double quotes."),
 ]
 Count = Annotated[int, typer.Option("-k", min=1, help="Number of rows.")]
 Where = Annotated[
-    str | None, option("--where", "SQL", "Search only rows that match this condition.", short="-w")
+    str | None,
+    options.option("--where", "SQL", "Search only rows that match this condition.", short="-w"),
 ]
 TextColumns = Annotated[
     str | None,
-    option(
+    options.option(
         "--text-columns",
         "A,B",
         "Columns to search for the text. By default, all with a text index.",
@@ -59,26 +42,29 @@ TextColumns = Annotated[
 ]
 Vector = Annotated[
     str | None,
-    option(
+    options.option(
         "--vector", "@FILE|X,Y,...", "Query vector: a .npy file, or numbers separated by commas."
     ),
 ]
 Like = Annotated[
     int | None,
-    option("--like", "ROWID", "Use the vector of this row as the query.", min=0, max=_MOST_ROW_ID),
+    options.option(
+        "--like", "ROWID", "Use the vector of this row as the query.", min=0, max=_MOST_ROW_ID
+    ),
 ]
 VectorColumn = Annotated[
     str | None,
-    option(
+    options.option(
         "--vector-column", "COLUMN", "The vector column. By default, the only one of the table."
     ),
 ]
 Probes = Annotated[
-    int | None, option("--nprobes", "N", "Number of partitions of the index to search.", min=1)
+    int | None,
+    options.option("--nprobes", "N", "Number of partitions of the index to search.", min=1),
 ]
 VectorWeight = Annotated[
     float | None,
-    option(
+    options.option(
         "--vector-weight",
         "W",
         "Fuse by weighted scores instead of ranks: W for the vector, 1 - W for the text.",
@@ -90,21 +76,21 @@ VectorWeight = Annotated[
 
 @commands.add(example="photos.lance 'harbour' -k 3")
 def search(
-    version: Version,
+    version: options.Version,
     text: Query = None,
-    k: Count = DEFAULT_K,
+    k: Count = reads.DEFAULT_K,
     where: Where = None,
-    columns: Columns = None,
+    columns: options.Columns = None,
     text_columns: TextColumns = None,
     vector: Vector = None,
     like: Like = None,
     vector_column_name: VectorColumn = None,
-    metric: Metric = None,
+    metric: options.Metric = None,
     nprobes: Probes = None,
-    refine_factor: RefineFactor = None,
+    refine_factor: options.RefineFactor = None,
     vector_weight: VectorWeight = None,
-    no_index: NoIndex = False,
-    output: RowOutput = RowFormat.TABLE,
+    no_index: options.NoIndex = False,
+    output: options.RowOutput = RowFormat.TABLE,
 ) -> None:
     """Search by text, by vector, or by both, and show the best rows with their scores."""
     table = version.open()
@@ -112,7 +98,7 @@ def search(
     if nearest is not None:
         nearest = replace(
             nearest,
-            metric=None if metric is None else metric_named(metric),
+            metric=None if metric is None else reads.metric_named(metric),
             minimum_nprobes=nprobes,
             maximum_nprobes=nprobes,
             refine_factor=refine_factor,
@@ -122,16 +108,18 @@ def search(
         problem = "these options need a query vector; specify --vector or --like"
         raise typer.BadParameter(problem, param_hint=_VECTOR_OPTIONS)
     words = (
-        None if text is None else words_query(text, column_names(text_columns, "--text-columns"))
+        None
+        if text is None
+        else reads.words_query(text, options.column_names(text_columns, "--text-columns"))
     )
-    request = SearchRequest(
+    request = reads.SearchRequest(
         nearest=nearest,
         text=words,
         k=k,
-        filter=where if like is None else other_rows(where, like),
-        columns=column_names(columns),
+        filter=where if like is None else reads.other_rows(where, like),
+        columns=options.column_names(columns),
         with_row_id=True,
-        fusion=fusion_of(vector_weight),
+        fusion=reads.fusion_of(vector_weight),
         use_scalar_index=not no_index,
     )
     print_rows(table.search(request), table.snapshot, output)
@@ -139,7 +127,7 @@ def search(
 
 def _nearest(
     table: Table, vector: str | None, like: int | None, column: str | None
-) -> Nearest | None:
+) -> reads.Nearest | None:
     if vector is not None and like is not None:
         problem = "--vector and --like are two query vectors; specify only one"
         raise typer.BadParameter(problem, param_hint="'--like'")
@@ -148,7 +136,7 @@ def _nearest(
     path = table.vector_column(column)
     if like is not None:
         return table.nearest_to_row(path, like)
-    return Nearest(column=path, queries=_vector(vector or ""))
+    return reads.Nearest(column=path, queries=_vector(vector or ""))
 
 
 def _vector(text: str) -> npt.NDArray[np.float32]:

@@ -10,28 +10,8 @@ import pyarrow as pa
 import typer
 from rich.text import Text
 
-from lancelake.cli import phrases
+from lancelake.cli import options, phrases, report
 from lancelake.cli.console import OutputFormat, RowFormat, print_json
-from lancelake.cli.options import (
-    Change,
-    CommandModule,
-    Head,
-    MaxRows,
-    Output,
-    RowOutput,
-    age,
-    column_names,
-    flag,
-    option,
-)
-from lancelake.cli.report import (
-    Listing,
-    TextColumn,
-    print_listing,
-    report_version,
-    right,
-    version_body,
-)
 from lancelake.cli.rows import print_stream
 from lancelake.core.table import Table
 from lancelake.core.values.metadata import public_schema
@@ -40,7 +20,7 @@ from lancelake.core.values.wal import TOMBSTONE, RowShape, list_regions
 if TYPE_CHECKING:
     from lancelake.core.values.wal import Collected, MergedRegions, RegionStatus, TailEntry
 
-commands = CommandModule(
+commands = options.CommandModule(
     "Set up, show, merge and clean up the MemWAL, a log of upserts.",
     example="init photos.lance --key id",
 )
@@ -49,13 +29,13 @@ _TAIL = pa.schema([("region", pa.string()), ("position", pa.int64()), ("change",
 
 Flush = Annotated[
     bool,
-    flag(
+    options.flag(
         "--flush",
         "Flush the logs first, so that all rows are merged. This fences the writers of "
         "their regions.",
     ),
 ]
-RegionIds = Annotated[list[uuid.UUID] | None, option("--region", "ID", "Only this region.")]
+RegionIds = Annotated[list[uuid.UUID] | None, options.option("--region", "ID", "Only this region.")]
 Buckets = Annotated[
     int,
     typer.Option(
@@ -64,21 +44,22 @@ Buckets = Annotated[
     ),
 ]
 Key = Annotated[
-    str | None, option("--key", "A,B", "Primary key to declare. By default, that of the table.")
+    str | None,
+    options.option("--key", "A,B", "Primary key to declare. By default, that of the table."),
 ]
 OlderThan = Annotated[
     str | None,
-    option(
+    options.option(
         "--older-than",
         "AGE",
         "Remove files of rows that were merged longer ago than this, such as 2days, 12h or "
         "0s. By default 1day.",
     ),
 ]
-DryRun = Annotated[bool, flag("--dry-run", "Only show what would be removed.")]
+DryRun = Annotated[bool, options.flag("--dry-run", "Only show what would be removed.")]
 After = Annotated[
     int | None,
-    option(
+    options.option(
         "--after",
         "POSITION",
         "Entries after this position. By default, those that are not flushed.",
@@ -89,16 +70,19 @@ After = Annotated[
 
 @commands.add("init", example="photos.lance --key id")
 def init_command(
-    change: Change, buckets: Buckets = 8, key: Key = None, output: Output = OutputFormat.TABLE
+    change: options.Change,
+    buckets: Buckets = 8,
+    key: Key = None,
+    output: options.Output = OutputFormat.TABLE,
 ) -> None:
     """Add a MemWAL to a table, for durable upserts with low latency."""
-    names = column_names(key, "--key")
+    names = options.column_names(key, "--key")
     done = change.open().wal.set_up(buckets=buckets, key=names, choices=change.choices)
-    report_version(output, done)
+    report.report_version(output, done)
 
 
 @commands.add("status", example="users.lance")
-def status_command(head: Head, output: Output = OutputFormat.TABLE) -> None:
+def status_command(head: options.Head, output: options.Output = OutputFormat.TABLE) -> None:
     """Show the regions, and how many of their rows are not merged."""
     table = head.open()
     status = table.wal.status()
@@ -107,10 +91,10 @@ def status_command(head: Head, output: Output = OutputFormat.TABLE) -> None:
             "num_regions": status.details.num_regions,
             "regions": [_region_body(each) for each in status.regions],
         }
-        print_json({**version_body(table.snapshot), **body})
+        print_json({**report.version_body(table.snapshot), **body})
         return
-    numbers = map(right, ("epoch", "merged", "unmerged", "flushed rows", "log rows"))
-    listing = Listing([TextColumn("region"), *numbers, TextColumn("state")])
+    numbers = map(report.right, ("epoch", "merged", "unmerged", "flushed rows", "log rows"))
+    listing = report.Listing([report.TextColumn("region"), *numbers, report.TextColumn("state")])
     for each in status.regions:
         listing.add(
             str(each.region),
@@ -121,47 +105,47 @@ def status_command(head: Head, output: Output = OutputFormat.TABLE) -> None:
             phrases.number(each.tail_rows),
             "active" if each.manifest.is_active else "sealed",
         )
-    print_listing(listing, phrases.plural(len(status.regions), "region"))
+    report.print_listing(listing, phrases.plural(len(status.regions), "region"))
 
 
 @commands.add("merge", example="users.lance --flush")
 def merge_command(
-    change: Change,
+    change: options.Change,
     flush: Flush = False,
     region: RegionIds = None,
-    output: Output = OutputFormat.TABLE,
+    output: options.Output = OutputFormat.TABLE,
 ) -> None:
     """Merge flushed rows into the table with one commit."""
     table = change.open()
     if flush:
         table.wal.flush_tails(region)
     done = table.wal.merge(region, choices=change.choices)
-    report_version(output, done.snapshot, _merge_body(done), _merge_rows(done))
+    report.report_version(output, done.snapshot, _merge_body(done), _merge_rows(done))
 
 
 @commands.add("gc", example="users.lance --dry-run")
 def collect_command(
-    head: Head,
+    head: options.Head,
     older_than: OlderThan = None,
     dry_run: DryRun = False,
-    output: Output = OutputFormat.TABLE,
+    output: options.Output = OutputFormat.TABLE,
 ) -> None:
     """Remove merged generations, and log entries that are flushed."""
     table = head.open()
-    limit = None if older_than is None else age(older_than, "'--older-than'")
+    limit = None if older_than is None else options.age(older_than, "'--older-than'")
     done = table.wal.collect_garbage(older_than=limit, dry_run=dry_run)
     if not done.regions:
         table.wal.status()  # raises for a table that has no MemWAL, and no files of an ended one
-    report_version(output, table.snapshot, _collect_body(done), _collect_rows(done))
+    report.report_version(output, table.snapshot, _collect_body(done), _collect_rows(done))
 
 
 @commands.add("tail", example="users.lance")
 def tail_command(
-    head: Head,
+    head: options.Head,
     region: RegionIds = None,
     after: After = None,
-    rows: MaxRows = None,
-    output: RowOutput = RowFormat.TABLE,
+    rows: options.MaxRows = None,
+    output: options.RowOutput = RowFormat.TABLE,
 ) -> None:
     """Show the rows of log entries that are not flushed, region by region."""
     table = head.open()

@@ -6,32 +6,14 @@ from typing import Annotated
 
 import typer
 
+from lancelake.cli import source_files
 from lancelake.cli.console import OutputFormat
 from lancelake.cli.options import Branch, CommandModule, Message, Output, StorageOptions, Uri
-from lancelake.cli.source_files import (
-    Delimiter,
-    Format,
-    MergeSchema,
-    Partitions,
-    Source,
-    StableRowIds,
-)
 from lancelake.cli.tables import open_head, place_of
 from lancelake.cli.write_run import write_sources
 from lancelake.commit.snapshot import Snapshot
 from lancelake.core.table_place import TablePlace
-from lancelake.core.values.writes import (
-    MAX_ROWS_PER_FILE,
-    FileVersion,
-    InvalidText,
-    OptionNames,
-    RowsByFilter,
-    SchemaMode,
-    WriteMode,
-    WriteOptions,
-    chosen_text,
-    file_version,
-)
+from lancelake.core.values import writes
 from lancelake.format.arrow_schema import public_schema
 from lancelake.storage.location import Location
 from lancelake.table.ingest.files import FOLDER_SUFFIXES, Sources, partition_columns
@@ -50,7 +32,7 @@ InvalidUtf8 = Annotated[
 commands = CommandModule()
 
 Mode = Annotated[
-    WriteMode,
+    writes.WriteMode,
     typer.Option(
         "--mode", help="Create a table that must not exist yet, append rows, or overwrite all rows."
     ),
@@ -65,7 +47,7 @@ DataVersion = Annotated[
         metavar="VERSION",
         show_default=False,
         help="Format of the data files of a created or overwritten table: 2.0, 2.1 or 2.2. "
-        f"By default {file_version.DEFAULT.value}, or a newer one that the columns need.",
+        f"By default {writes.file_version.DEFAULT.value}, or a newer one that the columns need.",
     ),
 ]
 ReplaceWhere = Annotated[
@@ -95,24 +77,24 @@ TxnVersion = Annotated[
         help="Number of the write in its application; it is committed once.",
     ),
 ]
-_NAMES = OptionNames(
+_NAMES = writes.OptionNames(
     stable_row_ids="--stable-row-ids", replaces="--replace-where", overwrite="--mode overwrite"
 )
 
 
 @commands.add(example="day-1.csv days.lance --mode append")
 def write_command(
-    sources: Source,
+    sources: source_files.Source,
     uri: Uri,
-    mode: Mode = WriteMode.CREATE,
-    format: Format = None,
-    delimiter: Delimiter = None,
-    partitions: Partitions = True,
-    max_rows_per_file: MaxRows = MAX_ROWS_PER_FILE,
+    mode: Mode = writes.WriteMode.CREATE,
+    format: source_files.Format = None,
+    delimiter: source_files.Delimiter = None,
+    partitions: source_files.Partitions = True,
+    max_rows_per_file: MaxRows = writes.MAX_ROWS_PER_FILE,
     data_storage_version: DataVersion = None,
-    stable_row_ids: StableRowIds = False,
-    merge_schema: MergeSchema = False,
-    invalid_utf8: InvalidUtf8 = InvalidText.REFUSE.value,
+    stable_row_ids: source_files.StableRowIds = False,
+    merge_schema: source_files.MergeSchema = False,
+    invalid_utf8: InvalidUtf8 = writes.InvalidText.REFUSE.value,
     replace_where: ReplaceWhere = None,
     txn_app_id: TxnAppId = None,
     txn_version: TxnVersion = None,
@@ -132,18 +114,18 @@ def write_command(
         sources, lambda source: place_of(source, options).location, FOLDER_SUFFIXES
     )
     base = _existing(place, branch)
-    chosen = WriteOptions(
+    chosen = writes.WriteOptions(
         mode=mode,
-        schema_mode=SchemaMode.MERGE if merge_schema else SchemaMode.STRICT,
+        schema_mode=writes.SchemaMode.MERGE if merge_schema else writes.SchemaMode.STRICT,
         max_rows_per_file=max_rows_per_file,
         data_version=_data_version(data_storage_version),
-        text=chosen_text(invalid_utf8, "--invalid-utf8"),
+        text=writes.chosen_text(invalid_utf8, "--invalid-utf8"),
         choices=CommitChoices(message=message, enable_stable_row_ids=stable_row_ids or None),
         once=OnceOnly.of(txn_app_id, txn_version, names=("--txn-app-id", "--txn-version")),
-        replaces=None if replace_where is None else RowsByFilter(condition=replace_where),
+        replaces=None if replace_where is None else writes.RowsByFilter(condition=replace_where),
         names=_NAMES,
     )
-    keeps_columns = mode is WriteMode.APPEND or replace_where is not None
+    keeps_columns = mode is writes.WriteMode.APPEND or replace_where is not None
     types = public_schema(base.manifest.schema) if base is not None and keeps_columns else None
     reading = Sources(
         files=files,
@@ -155,8 +137,8 @@ def write_command(
     write_sources(base, place, reading, chosen, output)
 
 
-def _data_version(name: str | None) -> FileVersion | None:
-    return None if name is None else file_version.from_name(name)
+def _data_version(name: str | None) -> writes.FileVersion | None:
+    return None if name is None else writes.file_version.from_name(name)
 
 
 def _existing(place: Location, branch: str | None) -> Snapshot | None:
