@@ -21,13 +21,7 @@ from lancelake.format.transaction import Transaction
 from lancelake.maintenance.check.refs import CheckedRefs
 from lancelake.maintenance.reachable import KnownRefs
 from lancelake.storage.location import Location
-from lancelake.table.history import (
-    FragmentSums,
-    VersionDelta,
-    VersionSummary,
-    change,
-    version_rows,
-)
+from lancelake.table import history
 from lancelake.table.operation_record import record_of
 from lancelake.table.version_diff import column_changes, diff
 from lancelake.threads import Pool
@@ -42,8 +36,8 @@ class LogEntry:
     version: int
     snapshot: Snapshot | None = None
     transaction: Transaction | None = None
-    change: VersionDelta | None = None
-    counts: VersionSummary | None = None
+    change: history.VersionDelta | None = None
+    counts: history.VersionSummary | None = None
     damage: str | None = None
     tags: tuple[str, ...] = ()
 
@@ -77,7 +71,7 @@ def line_entries(
 ) -> Iterator[LogEntry]:
     """Yield versions of a line newest first, each compared with the next of the names."""
     pairs = itertools.pairwise(itertools.chain(line_snapshots(line, names), [None]))
-    sums = FragmentSums()
+    sums = history.FragmentSums()
     for name, (snapshot, before) in zip(names, pairs, strict=False):
         labels = tagged.get(name.version, ())
         if isinstance(snapshot, Snapshot):
@@ -105,7 +99,7 @@ def _load(line: Location, name: ManifestName) -> Snapshot | LanceTableError:
 def _entry(
     snapshot: Snapshot,
     before: Snapshot | LanceTableError | None,
-    sums: FragmentSums,
+    sums: history.FragmentSums,
     tags: tuple[str, ...],
 ) -> LogEntry:
     transaction = _transaction(snapshot)
@@ -113,9 +107,9 @@ def _entry(
     is_first = snapshot.version == 1 or isinstance(operation, Clone)
     difference = None
     if is_first:
-        difference = change(None, snapshot, operation)
+        difference = history.change(None, snapshot, operation)
     elif isinstance(before, Snapshot) and before.version == snapshot.version - 1:
-        difference = change(before, snapshot, operation)
+        difference = history.change(before, snapshot, operation)
     return LogEntry(
         version=snapshot.version,
         snapshot=snapshot,
@@ -155,7 +149,7 @@ def log_document(entry: LogEntry) -> Json:
         "engine": record.engine,
         "properties": document(record.properties),
         "read_version": None if transaction is None else transaction.read_version,
-        "rows": version_rows(snapshot),
+        "rows": history.version_rows(snapshot),
         "fragments": counts.total_fragments,
         "data_files": counts.total_data_files,
         "data_bytes": counts.total_files_size,
@@ -327,7 +321,7 @@ def growth(newest: Snapshot, most: int | None) -> VersionGrowth:
             GrowthPoint(
                 version=entry.version,
                 operation=record_of(entry.transaction).name,
-                rows=version_rows(entry.snapshot) or 0,
+                rows=history.version_rows(entry.snapshot) or 0,
                 data_bytes=entry.counts.total_files_size,
                 fragments=entry.counts.total_fragments,
             )

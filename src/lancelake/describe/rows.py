@@ -9,15 +9,7 @@ import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.deletion_files import MetaColumn
-from lancelake.describe.cells import (
-    SIGNATURE_BYTES,
-    FirstRows,
-    cells_document,
-    image_type,
-    is_bytes,
-    unwrap,
-    whole_text,
-)
+from lancelake.describe import cells
 from lancelake.describe.documents import Json
 from lancelake.describe.summary import index_coverage
 from lancelake.errors import InvalidRequestError
@@ -58,7 +50,7 @@ def row_page(snapshot: Snapshot, request: PageRequest) -> Json:
         with_row_address=True,
     )
     with prepare(snapshot, rows).run() as reader:
-        first = FirstRows(reader, request.limit)
+        first = cells.FirstRows(reader, request.limit)
         document = rows_document(first.table(reader.schema), snapshot)
     return {**document, "has_more": first.has_more}
 
@@ -79,7 +71,7 @@ def rows_document(table: pa.Table, snapshot: Snapshot) -> Json:
         "branch": snapshot.branch,
         "ids": _texts(table, ROW_ID),
         "addresses": _texts(table, ROW_ADDRESS),
-        **cells_document(
+        **cells.cells_document(
             table.select(names), snapshot, has_images=ROW_ADDRESS not in table.column_names
         ),
     }
@@ -100,7 +92,7 @@ def cell_image(snapshot: Snapshot, place: CellPlace, most: int) -> tuple[str, by
     """
     field = _field(snapshot, place)
     data = (_read_blob if _is_blob(field) else _read_stored)(snapshot, place, most)
-    media_type = None if data is None else image_type(data[:SIGNATURE_BYTES])
+    media_type = None if data is None else cells.image_type(data[: cells.SIGNATURE_BYTES])
     if data is None or media_type is None:
         raise InvalidRequestError(f"this value of column {place.column!r} is not an image")
     return media_type, data
@@ -109,7 +101,7 @@ def cell_image(snapshot: Snapshot, place: CellPlace, most: int) -> tuple[str, by
 def cell_text(snapshot: Snapshot, place: CellPlace, most: int) -> Json:
     """Return a value as text, up to a number of characters."""
     _field(snapshot, place)
-    return whole_text(_value(snapshot, place), most)
+    return cells.whole_text(_value(snapshot, place), most)
 
 
 def _texts(table: pa.Table, name: str) -> list[str] | None:
@@ -145,8 +137,8 @@ def _value(snapshot: Snapshot, place: CellPlace) -> pa.Scalar:
 
 
 def _read_stored(snapshot: Snapshot, place: CellPlace, most: int) -> bytes | None:
-    value = unwrap(_value(snapshot, place))
-    if not value.is_valid or not is_bytes(value.type):
+    value = cells.unwrap(_value(snapshot, place))
+    if not value.is_valid or not cells.is_bytes(value.type):
         return None
     buffer = value.as_buffer()
     _ensure_small(place, buffer.size, most)
@@ -157,10 +149,10 @@ def _read_stored(snapshot: Snapshot, place: CellPlace, most: int) -> bytes | Non
 def _read_blob(snapshot: Snapshot, place: CellPlace, most: int) -> bytes | None:
     rows = _address(snapshot, place)
     (row,) = find_blobs(snapshot, place.column, rows, RowsBy.ADDRESSES)
-    if row.blob is None or row.blob.size < SIGNATURE_BYTES:
+    if row.blob is None or row.blob.size < cells.SIGNATURE_BYTES:
         return None
-    first = row.blob.read(0, SIGNATURE_BYTES)
-    if image_type(first) is None:
+    first = row.blob.read(0, cells.SIGNATURE_BYTES)
+    if cells.image_type(first) is None:
         return None
     _ensure_small(place, row.blob.size, most)
     return row.blob.read(0, row.blob.size)

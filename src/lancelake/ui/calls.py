@@ -15,18 +15,12 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lancelake import errors
 from lancelake.caches import RecentlyUsed
 from lancelake.core.table import Table
 from lancelake.core.table_place import TablePlace
 from lancelake.core.values.descriptions import MAIN
 from lancelake.core.values.metadata import Snapshot, layout
-from lancelake.errors import (
-    InvalidRequestError,
-    LanceTableError,
-    MissingPackageError,
-    NotFoundError,
-    UnsupportedError,
-)
 from lancelake.storage.location import Location
 
 _MOST_TABLES = 5_000
@@ -72,7 +66,7 @@ class OpenTables:
         """Return the location of a table; raise NotFoundError for an id that is not one."""
         location = self._known.get(key) or self.search().tables.get(key)
         if location is None:
-            raise NotFoundError("there is no such table")
+            raise errors.NotFoundError("there is no such table")
         return location
 
     def snapshot(self, key: str, branch: str | None, version: int | None) -> Snapshot:
@@ -92,7 +86,7 @@ class OpenTables:
         for root in self._roots:
             try:
                 search = TablePlace(root).find_tables(left)
-            except LanceTableError as error:
+            except errors.LanceTableError as error:
                 problems.append(f"{root.uri}: {error.problem}")
                 continue
             yield from search.tables
@@ -112,11 +106,11 @@ _MOST_BODY = 256 << 10
 _BODY_SECONDS = 10.0
 _MOST_TEXT = 64 << 10
 _MOST_NUMBER = (1 << 64) - 1
-_STATUS: tuple[tuple[type[LanceTableError], int], ...] = (
-    (InvalidRequestError, 400),
-    (NotFoundError, 404),
-    (UnsupportedError, 422),
-    (MissingPackageError, 422),
+_STATUS: tuple[tuple[type[errors.LanceTableError], int], ...] = (
+    (errors.InvalidRequestError, 400),
+    (errors.NotFoundError, 404),
+    (errors.UnsupportedError, 422),
+    (errors.MissingPackageError, 422),
 )
 _NOT_OURS = 500
 
@@ -136,13 +130,13 @@ class Call:
         if text is None:
             return default
         if not (text.isascii() and text.isdecimal()) or len(text) > len(str(_MOST_NUMBER)):
-            raise InvalidRequestError(f"{name} must be a number")
+            raise errors.InvalidRequestError(f"{name} must be a number")
         return min(int(text), most)
 
     def required(self, name: str) -> int:
         """Return a number that must be given."""
         if name not in self.parameters:
-            raise InvalidRequestError(f"{name} is missing")
+            raise errors.InvalidRequestError(f"{name} is missing")
         return self.number(name, 0, _MOST_NUMBER)
 
     def optional(self, name: str) -> int | None:
@@ -155,7 +149,9 @@ class Call:
         if value is None or value == "":
             return None
         if not isinstance(value, str) or len(value) > _MOST_TEXT:
-            raise InvalidRequestError(f"{name} must be a text of at most {_MOST_TEXT:,} characters")
+            raise errors.InvalidRequestError(
+                f"{name} must be a text of at most {_MOST_TEXT:,} characters"
+            )
         return value
 
     @property
@@ -188,10 +184,10 @@ def endpoint(tables: OpenTables, run: Run) -> Callable[[Request], Awaitable[Resp
                 parameters=dict(request.query_params),
                 body=await asyncio.wait_for(_body(request), _BODY_SECONDS),
             )
-        except InvalidRequestError as error:
+        except errors.InvalidRequestError as error:
             return error_response(error)
         except TimeoutError:
-            return error_response(InvalidRequestError("the request did not arrive in time"))
+            return error_response(errors.InvalidRequestError("the request did not arrive in time"))
         return await run(call, request)
 
     return handle
@@ -224,18 +220,18 @@ async def _body(request: Request) -> Mapping[str, Any]:
     if request.method != "POST":
         return {}
     if request.headers.get("content-type") != "application/json":
-        raise InvalidRequestError("the content type must be application/json")
+        raise errors.InvalidRequestError("the content type must be application/json")
     data = b""
     async for chunk in request.stream():
         data += chunk
         if len(data) > _MOST_BODY:
-            raise InvalidRequestError(f"a request has at most {_MOST_BODY:,} bytes")
+            raise errors.InvalidRequestError(f"a request has at most {_MOST_BODY:,} bytes")
     try:
         body = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise InvalidRequestError("the request is not JSON") from error
+        raise errors.InvalidRequestError("the request is not JSON") from error
     if not isinstance(body, dict):
-        raise InvalidRequestError("the request must be an object")
+        raise errors.InvalidRequestError("the request must be an object")
     return body
 
 
@@ -244,7 +240,7 @@ def answer_call(answer: Answer, call: Call) -> Response:
     try:
         content = answer(call)
         return content if isinstance(content, Response) else json_response(content)
-    except LanceTableError as error:
+    except errors.LanceTableError as error:
         return error_response(error)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
@@ -254,7 +250,7 @@ def answer_call(answer: Answer, call: Call) -> Response:
         return json_response(body, _NOT_OURS)
 
 
-def error_response(error: LanceTableError) -> Response:
+def error_response(error: errors.LanceTableError) -> Response:
     """Return the response for an error."""
     status = next((code for kind, code in _STATUS if isinstance(error, kind)), _NOT_OURS)
     body = {

@@ -23,16 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from lancelake.clock import Ids, SystemIds
 from lancelake.errors import InvalidRequestError
 from lancelake.storage.location import Location
-from lancelake.ui import views
-from lancelake.ui.calls import (
-    Answer,
-    Call,
-    OpenTables,
-    Run,
-    endpoint,
-    on_threads,
-    wait_for_disconnect,
-)
+from lancelake.ui import calls, views
 from lancelake.ui.queries import Queries
 
 SECONDS = 10.0
@@ -200,32 +191,34 @@ _QUERIES = {
 }
 
 
-def application(tables: OpenTables, access: Access, queries: Queries) -> Guard:
+def application(tables: calls.OpenTables, access: Access, queries: Queries) -> Guard:
     """Return the application for some tables."""
     threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="explorer")
 
-    def run_apart_if_filtered(answer: Answer) -> Run:
-        here = on_threads(answer, threads)
+    def run_apart_if_filtered(answer: calls.Answer) -> calls.Run:
+        here = calls.on_threads(answer, threads)
 
-        async def run(call: Call, request: Request) -> Response:
+        async def run(call: calls.Call, request: Request) -> Response:
             # Conditions of a user can take any time and memory, and so can queries.
             if not (call.body.get("query") or _has_filter(call)):
                 return await here(call, request)
-            return await queries.answer(answer.__name__, call, lambda: wait_for_disconnect(request))
+            return await queries.answer(
+                answer.__name__, call, lambda: calls.wait_for_disconnect(request)
+            )
 
         return run
 
     routes = [
         *(
-            Route(path, endpoint(tables, on_threads(answer, threads)))
+            Route(path, calls.endpoint(tables, calls.on_threads(answer, threads)))
             for path, answer in _READS.items()
         ),
         *(
-            Route(path, endpoint(tables, run_apart_if_filtered(answer)))
+            Route(path, calls.endpoint(tables, run_apart_if_filtered(answer)))
             for path, answer in _FILTERED.items()
         ),
         *(
-            Route(path, endpoint(tables, run_apart_if_filtered(answer)), methods=["POST"])
+            Route(path, calls.endpoint(tables, run_apart_if_filtered(answer)), methods=["POST"])
             for path, answer in _QUERIES.items()
         ),
         *(_asset(path, name, data) for path, name, data in _assets()),
@@ -233,7 +226,7 @@ def application(tables: OpenTables, access: Access, queries: Queries) -> Guard:
     return Guard(Starlette(routes=routes), access)
 
 
-def _has_filter(call: Call) -> bool:
+def _has_filter(call: calls.Call) -> bool:
     return bool(call.body.get("filter") or call.parameters.get("filter"))
 
 
@@ -275,7 +268,7 @@ def serve(
     token = new_token(ids or SystemIds())
     with _listen_on(port) as listener, Queries(roots) as queries:
         number = listener.getsockname()[1]
-        app = application(OpenTables(roots), Access.at(number, token), queries)
+        app = application(calls.OpenTables(roots), Access.at(number, token), queries)
         config = uvicorn.Config(
             app,
             http=IdleTimeout,

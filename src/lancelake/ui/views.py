@@ -9,16 +9,7 @@ from starlette.responses import Response
 
 from lancelake.core.table import Table
 from lancelake.core.table_place import TablePlace
-from lancelake.core.values.descriptions import (
-    MAIN,
-    CellPlace,
-    FirstRows,
-    PageRequest,
-    VersionGraph,
-    document,
-    rows_document,
-    table_command,
-)
+from lancelake.core.values import descriptions as core_descriptions
 from lancelake.core.values.metadata import MEM_WAL
 from lancelake.core.values.reads import Nearest, SearchRequest, other_rows, words_query
 from lancelake.errors import InvalidRequestError, VersionNotFoundError
@@ -61,13 +52,16 @@ def table(call: Call) -> Json:
     rows = opened.count_rows() if summary.rows is None else summary.rows
     body = opened.descriptions.summary_document(summary, rows)
     advice = [
-        {**document(each), "command": each.command and table_command(each.command, snapshot)}
+        {
+            **core_descriptions.document(each),
+            "command": each.command and core_descriptions.table_command(each.command, snapshot),
+        }
         for each in summary.warnings
     ]
     return {
         **body,
         "warnings": advice,
-        "check_command": table_command("check", snapshot),
+        "check_command": core_descriptions.table_command("check", snapshot),
         "search": opened.descriptions.searchable_columns(),
         "has_mem_wal": any(index.name == MEM_WAL for index in snapshot.indices),
     }
@@ -75,12 +69,12 @@ def table(call: Call) -> Json:
 
 def versions(call: Call) -> Json:
     """Return a page of the version graph."""
-    graph = VersionGraph.load(call.location)
+    graph = core_descriptions.VersionGraph.load(call.location)
     limit = max(1, call.number("limit", 25, _MOST_VERSIONS))
     offset = call.number("offset", 0, _EVERYTHING)
     version = call.optional("find")
     if version is not None:
-        row = graph.row_of(call.text("branch") or MAIN, version)
+        row = graph.row_of(call.text("branch") or core_descriptions.MAIN, version)
         if row is None:
             raise VersionNotFoundError(f"version {version} was not found")
         offset = row - row % limit
@@ -129,7 +123,9 @@ def mem_wal(call: Call) -> Json:
     return {
         "version": status.version,
         "regions": [each.facts() for each in status.regions],
-        "command": table_command("wal merge --flush", opened.snapshot) if is_waiting else None,
+        "command": core_descriptions.table_command("wal merge --flush", opened.snapshot)
+        if is_waiting
+        else None,
     }
 
 
@@ -143,7 +139,7 @@ _MOST_DIMENSIONS = 65_536
 
 def rows(call: Call) -> Json:
     """Return a page of rows."""
-    request = PageRequest(
+    request = core_descriptions.PageRequest(
         offset=call.number("offset", 0, _MOST_OFFSET),
         limit=max(1, call.number("limit", 25, _MOST_ROWS)),
         filter=call.text("filter"),
@@ -176,8 +172,8 @@ def sql(call: Call) -> Json:
         raise InvalidRequestError("the query is empty")
     opened = call.open()
     with opened.query(SqlRequest(text=query)).run() as answer:
-        first = FirstRows(answer, _MOST_ROWS)
-        rows = rows_document(first.table(answer.schema), opened.snapshot)
+        first = core_descriptions.FirstRows(answer, _MOST_ROWS)
+        rows = core_descriptions.rows_document(first.table(answer.schema), opened.snapshot)
     return {**rows, "has_more": first.has_more}
 
 
@@ -193,15 +189,15 @@ def search(call: Call) -> Json:
         filter=filter if like is None else other_rows(filter, like),
         with_row_id=True,
     )
-    rows = rows_document(opened.search(request), opened.snapshot)
+    rows = core_descriptions.rows_document(opened.search(request), opened.snapshot)
     return {**rows, "has_more": False}
 
 
-def _place(call: Call) -> CellPlace:
+def _place(call: Call) -> core_descriptions.CellPlace:
     column = call.text("column")
     if column is None:
         raise InvalidRequestError("column is missing")
-    return CellPlace(address=call.required("address"), column=column)
+    return core_descriptions.CellPlace(address=call.required("address"), column=column)
 
 
 def _nearest(opened: Table, call: Call, like: int | None) -> Nearest | None:
