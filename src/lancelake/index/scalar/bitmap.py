@@ -15,39 +15,19 @@ from lancelake.expr.condition import Column, Comparison, IsNull, Leaf, Membershi
 from lancelake.expr.evaluate import evaluate
 from lancelake.expr.literals import is_comparable
 from lancelake.format.index_meta import IndexDetails, IndexFile
-from lancelake.index.kind import (
-    VALUE,
-    BuildInput,
-    BuiltSegment,
-    IndexKind,
-    Order,
-    RowMap,
-    SegmentFacts,
-    Segments,
-    ensure_known,
-)
+from lancelake.index import kind
 from lancelake.index.order import has_order
 from lancelake.index.row_sets import EMPTY, Answer, RowIds, union
-from lancelake.index.scalar.keyed_sets import (
-    FILE,
-    KeyedSegment,
-    encode_sets,
-    group,
-    is_list,
-    map_sets,
-    merge_sets,
-    restrict,
-    write_sets,
-)
+from lancelake.index.scalar import keyed_sets
 
 _SETS_AT_ONCE = 4096
 _DETAILS = IndexDetails(type_url="/lance.table.BitmapIndexDetails", value=b"")
 
 
-class BitmapSegment(KeyedSegment):
+class BitmapSegment(keyed_sets.KeyedSegment):
     """A BITMAP that can be searched: conditions are evaluated on its keys."""
 
-    def __init__(self, facts: SegmentFacts) -> None:
+    def __init__(self, facts: kind.SegmentFacts) -> None:
         super().__init__(facts, facts.dtype)
 
     def answer(self, leaf: Leaf) -> Answer | None:
@@ -79,8 +59,8 @@ class BitmapSegment(KeyedSegment):
 
     def _evaluate(self, leaf: Truth | Comparison | Membership | TextMatch) -> Answer:
         column = self._table.column
-        on_keys = replace(leaf, column=Column(path=(VALUE,), dtype=leaf.column.dtype))
-        keys = pa.RecordBatch.from_arrays([column.values], names=[VALUE])
+        on_keys = replace(leaf, column=Column(path=(kind.VALUE,), dtype=leaf.column.dtype))
+        keys = pa.RecordBatch.from_arrays([column.values], names=[kind.VALUE])
         truth = evaluate(on_keys, keys)
         is_true = _where(truth, True)
         if isinstance(leaf, Membership) and leaf.has_null:
@@ -92,12 +72,12 @@ class BitmapSegment(KeyedSegment):
         return ~Answer.exact(self._table.rows(is_false), self._nulls())
 
 
-class Bitmap(IndexKind):
+class Bitmap(kind.IndexKind):
     """A set of rows for each value: for columns with few distinct ones."""
 
     name = "BITMAP"
     details_type = "bitmapindexdetails"
-    order = Order.VALUE
+    order = kind.Order.VALUE
 
     def accepts(self, dtype: pa.DataType) -> bool:
         """Whether values of a type have an order."""
@@ -105,23 +85,29 @@ class Bitmap(IndexKind):
 
     def wrote(self, names: Collection[str], dtype: pa.DataType) -> bool:
         """Whether there is a file of sets, which is not one of the elements of lists."""
-        return FILE in names and not is_list(dtype)
+        return keyed_sets.FILE in names and not keyed_sets.is_list(dtype)
 
-    def open(self, facts: SegmentFacts) -> BitmapSegment:
+    def open(self, facts: kind.SegmentFacts) -> BitmapSegment:
         """Open a segment."""
         return BitmapSegment(facts)
 
-    def merge(self, segments: Segments, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
+    def merge(
+        self, segments: kind.Segments, rows: kind.BuildInput, folder: SegmentFolder
+    ) -> kind.BuiltSegment:
         """Merge several segments and new rows into one: the union for each key."""
-        ensure_known(self.name, rows.parameters, ())
-        old = [restrict(BitmapSegment(facts).stored_sets(), ids) for facts, ids in segments]
-        sets = merge_sets([*old, encode_sets(group(rows.batches))])
-        return _describe(write_sets(folder, rows.dtype, sets))
+        kind.ensure_known(self.name, rows.parameters, ())
+        old = [
+            keyed_sets.restrict(BitmapSegment(facts).stored_sets(), ids) for facts, ids in segments
+        ]
+        sets = keyed_sets.merge_sets([*old, keyed_sets.encode_sets(keyed_sets.group(rows.batches))])
+        return _describe(keyed_sets.write_sets(folder, rows.dtype, sets))
 
-    def remap(self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder) -> BuiltSegment:
+    def remap(
+        self, facts: kind.SegmentFacts, row_map: kind.RowMap, folder: SegmentFolder
+    ) -> kind.BuiltSegment:
         """Write a segment with other row ids; keys without rows are omitted."""
-        sets = map_sets(BitmapSegment(facts).sets(), row_map)
-        return _describe(write_sets(folder, facts.dtype, encode_sets(sets)))
+        sets = keyed_sets.map_sets(BitmapSegment(facts).sets(), row_map)
+        return _describe(keyed_sets.write_sets(folder, facts.dtype, keyed_sets.encode_sets(sets)))
 
 
 def _where(truth: pa.BooleanArray, wanted: bool) -> list[int]:
@@ -130,8 +116,8 @@ def _where(truth: pa.BooleanArray, wanted: bool) -> list[int]:
     return np.flatnonzero(pc.fill_null(matches, False).to_numpy(zero_copy_only=False)).tolist()
 
 
-def _describe(file: IndexFile) -> BuiltSegment:
-    return BuiltSegment(details=_DETAILS, index_version=0, files=(file,))
+def _describe(file: IndexFile) -> kind.BuiltSegment:
+    return kind.BuiltSegment(details=_DETAILS, index_version=0, files=(file,))
 
 
 BITMAP = Bitmap()

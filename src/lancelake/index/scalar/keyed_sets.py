@@ -22,40 +22,13 @@ from pyroaring import BitMap
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
 from lancelake.format import deletion, roaring
 from lancelake.format.index_meta import IndexFile
-from lancelake.index import cache
-from lancelake.index.kind import (
-    DROPPED,
-    ROW_ID,
-    VALUE,
-    OpenSegment,
-    RowMap,
-    SegmentFacts,
-)
-from lancelake.index.order import (
-    Key,
-    Positions,
-    changes,
-    key_array,
-    keys_of,
-    search,
-    sort_positions,
-    values_of,
-)
-from lancelake.index.row_sets import (
-    EMPTY,
-    RowIds,
-    U64Array,
-    decode_tree_map,
-    encode_tree_map,
-    join_parts,
-    split_parts,
-    union,
-)
+from lancelake.index import cache, kind, row_sets
+from lancelake.index import order as key_order
 from lancelake.index.sort import row_schema
 
 StoredSet: TypeAlias = Mapping[int, bytes]
 """The encoded bitmap of each high word."""
-KeyedStoredSet: TypeAlias = tuple[Key | None, StoredSet]
+KeyedStoredSet: TypeAlias = tuple[key_order.Key | None, StoredSet]
 
 
 def is_list(dtype: pa.DataType) -> bool:
@@ -63,13 +36,15 @@ def is_list(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_list(dtype) or pa.types.is_large_list(dtype))
 
 
-def encode_sets(sets: Iterable[tuple[Key | None, RowIds]]) -> Iterator[KeyedStoredSet]:
+def encode_sets(
+    sets: Iterable[tuple[key_order.Key | None, row_sets.RowIds]],
+) -> Iterator[KeyedStoredSet]:
     """Encode the rows of each key."""
     for key, ids in sets:
         yield key, encode_set(ids)
 
 
-def encode_set(ids: RowIds) -> StoredSet:
+def encode_set(ids: row_sets.RowIds) -> StoredSet:
     """Encode a set."""
     return {high: _encode(part) for high, part in ids.parts.items()}
 
@@ -84,7 +59,9 @@ def merge_sets(streams: Sequence[Iterable[KeyedStoredSet]]) -> Iterator[KeyedSto
         yield key, _union([parts for _, parts in same])
 
 
-def restrict(sets: Iterable[KeyedStoredSet], wanted: RowIds | None) -> Iterator[KeyedStoredSet]:
+def restrict(
+    sets: Iterable[KeyedStoredSet], wanted: row_sets.RowIds | None
+) -> Iterator[KeyedStoredSet]:
     """Yield the rows of each key that are in a set, all where there is none."""
     if wanted is None:
         yield from sets
@@ -152,7 +129,7 @@ NULL_LISTS = "lance:label_list_nulls"
 _BATCH_KEYS = 4096
 _BATCH_BYTES = 8 << 20
 
-KeyedSet = tuple[Key | None, RowIds]
+KeyedSet = tuple[key_order.Key | None, row_sets.RowIds]
 
 
 def group(batches: Iterable[pa.RecordBatch]) -> Iterator[KeyedSet]:
@@ -160,10 +137,10 @@ def group(batches: Iterable[pa.RecordBatch]) -> Iterator[KeyedSet]:
     runs = (run for batch in batches for run in _runs(batch))
     for key, parts in itertools.groupby(runs, key=lambda run: run[0]):
         ids = [part for _, part in parts]
-        yield key, RowIds.of(ids[0] if len(ids) == 1 else np.concatenate(ids))
+        yield key, row_sets.RowIds.of(ids[0] if len(ids) == 1 else np.concatenate(ids))
 
 
-def map_sets(sets: Iterable[KeyedSet], row_map: RowMap) -> Iterator[KeyedSet]:
+def map_sets(sets: Iterable[KeyedSet], row_map: kind.RowMap) -> Iterator[KeyedSet]:
     """Yield the rows of each key with their new ids, without removed rows."""
     for key, ids in sets:
         left = map_ids(ids, row_map)
@@ -171,12 +148,12 @@ def map_sets(sets: Iterable[KeyedSet], row_map: RowMap) -> Iterator[KeyedSet]:
             yield key, left
 
 
-def map_ids(ids: RowIds, row_map: RowMap) -> RowIds:
+def map_ids(ids: row_sets.RowIds, row_map: kind.RowMap) -> row_sets.RowIds:
     """Return the new ids of remaining rows."""
     if not ids:
-        return EMPTY
+        return row_sets.EMPTY
     moved = row_map(ids.to_array())
-    return RowIds.of(moved[moved != np.uint64(DROPPED)])
+    return row_sets.RowIds.of(moved[moved != np.uint64(kind.DROPPED)])
 
 
 def write_sets(
@@ -184,7 +161,7 @@ def write_sets(
     dtype: pa.DataType,
     sets: Iterable[KeyedStoredSet],
     *,
-    null_lists: Callable[[], RowIds] | None = None,
+    null_lists: Callable[[], row_sets.RowIds] | None = None,
 ) -> IndexFile:
     """Write sets in key order, and then the rows whose list is null, for an index of lists."""
     schema = pa.schema([pa.field(KEYS, dtype), pa.field(BITMAPS, pa.binary())])
@@ -192,22 +169,24 @@ def write_sets(
     writer = folder.create(FILE, schema)
     count = 0
     for keys, bitmaps in _batch(sets):
-        values = values_of(key_array(keys, plain), plain)
+        values = key_order.values_of(key_order.key_array(keys, plain), plain)
         columns = [values.cast(dtype), pa.array(bitmaps, pa.binary())]
         writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
         count += len(keys)
     metadata = {STATISTICS: json.dumps({"num_bitmaps": count}, separators=(",", ":"))}
     if null_lists is not None:
-        metadata[NULL_LISTS] = str(writer.add_buffer(encode_tree_map(null_lists())))
+        metadata[NULL_LISTS] = str(writer.add_buffer(row_sets.encode_tree_map(null_lists())))
     return writer.finish(metadata)
 
 
-def _batch(sets: Iterable[KeyedStoredSet]) -> Iterator[tuple[list[Key | None], list[bytes]]]:
-    keys: list[Key | None] = []
+def _batch(
+    sets: Iterable[KeyedStoredSet],
+) -> Iterator[tuple[list[key_order.Key | None], list[bytes]]]:
+    keys: list[key_order.Key | None] = []
     bitmaps: list[bytes] = []
     size = 0
     for key, parts in sets:
-        data = join_parts(parts)
+        data = row_sets.join_parts(parts)
         keys.append(key)
         bitmaps.append(data)
         size += len(data)
@@ -218,16 +197,16 @@ def _batch(sets: Iterable[KeyedStoredSet]) -> Iterator[tuple[list[Key | None], l
         yield keys, bitmaps
 
 
-def _runs(batch: pa.RecordBatch) -> Iterator[tuple[Key | None, U64Array]]:
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[key_order.Key | None, row_sets.U64Array]]:
     """Yield the row ids of each key of a batch in value order."""
-    keys, ids = keys_of(batch.column(VALUE)), batch.column(ROW_ID).to_numpy()
+    keys, ids = key_order.keys_of(batch.column(kind.VALUE)), batch.column(kind.ROW_ID).to_numpy()
     nulls = keys.null_count
     if nulls:
         yield None, ids[:nulls]
     keys, ids = keys[nulls:], ids[nulls:]
     if not len(keys):
         return
-    starts = np.concatenate([np.zeros(1, dtype=np.int64), changes(keys)])
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), key_order.changes(keys)])
     first = keys.take(pa.array(starts)).to_pylist()
     bounds = itertools.pairwise([*starts.tolist(), len(ids)])
     for key, (start, stop) in zip(first, bounds, strict=True):
@@ -245,7 +224,7 @@ class KeyColumn:
     """The values that have a set, in the order of the file, and that order by key."""
 
     values: pa.Array
-    order: Positions
+    order: key_order.Positions
     """Rows of the file by their key; the null key comes first."""
     keys: pa.Array = field(repr=False)
     """The keys in that order, without a null."""
@@ -257,8 +236,8 @@ class KeyColumn:
 
     def rows_of(self, wanted: pa.Array) -> list[int | None]:
         """Return the row of each wanted value; None for one that has no set."""
-        keys = keys_of(wanted)
-        places = iter(search(self.keys, keys.drop_null(), "left").tolist())
+        keys = key_order.keys_of(wanted)
+        places = iter(key_order.search(self.keys, keys.drop_null(), "left").tolist())
         nulls = len(self.order) - len(self.keys)
         rows: list[int | None] = []
         for key in keys:
@@ -274,7 +253,7 @@ class KeyColumn:
 class KeyTable:
     """The sets of rows of a segment, by key."""
 
-    def __init__(self, facts: SegmentFacts, dtype: pa.DataType) -> None:
+    def __init__(self, facts: kind.SegmentFacts, dtype: pa.DataType) -> None:
         self._facts = facts
         self._dtype = dtype
         self._place = facts.folder.file(FILE)
@@ -286,13 +265,13 @@ class KeyTable:
         """The keys."""
         return cache.kept(self._uri, KEYS, self._column, _column_size)
 
-    def rows(self, rows: Iterable[int]) -> RowIds:
+    def rows(self, rows: Iterable[int]) -> row_sets.RowIds:
         """Return the rows of the table that any of these rows of the file name."""
-        parts: list[RowIds] = []
+        parts: list[row_sets.RowIds] = []
         missing: list[int] = []
         for row in rows:
             cached = cache.find(self._uri, (BITMAPS, row))
-            if isinstance(cached, RowIds):
+            if isinstance(cached, row_sets.RowIds):
                 parts.append(cached)
             else:
                 missing.append(row)
@@ -305,16 +284,16 @@ class KeyTable:
             for row, ids in zip(some, sets, strict=True):
                 cache.keep(self._uri, (BITMAPS, row), ids, ids.size_bytes)
             # One set for keys that do not fit into the cache.
-            parts = [union([*parts, *sets])]
-        return union(parts)
+            parts = [row_sets.union([*parts, *sets])]
+        return row_sets.union(parts)
 
-    def null_lists(self) -> RowIds | None:
+    def null_lists(self) -> row_sets.RowIds | None:
         """Return the rows whose list is null; None if the segment does not store them."""
         if NULL_LISTS not in self._reader.metadata:
             return None
         return cache.kept(self._uri, NULL_LISTS, self._null_lists, lambda ids: ids.size_bytes)
 
-    def early_rows(self) -> RowIds | None:
+    def early_rows(self) -> row_sets.RowIds | None:
         """Return the rows of all sets that a release before 2.0 wrote; None for others."""
         if STATISTICS in self._reader.metadata:
             return None
@@ -329,7 +308,9 @@ class KeyTable:
         """Yield all keys with their rows as the file stores them, in key order."""
         return self._by_key(self._parts)
 
-    def _by_key(self, read: Callable[[bytes | None], T]) -> Iterator[tuple[Key | None, T]]:
+    def _by_key(
+        self, read: Callable[[bytes | None], T]
+    ) -> Iterator[tuple[key_order.Key | None, T]]:
         column = self.column
         nulls = len(column.order) - len(column.keys)
         for start in range(0, len(column.order), _BATCH_ROWS):
@@ -355,8 +336,8 @@ class KeyTable:
         values = pa.concat_arrays(chunks) if chunks else pa.array([], self._dtype)
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
-        keys = keys_of(values)
-        order = sort_positions(keys)
+        keys = key_order.keys_of(values)
+        order = key_order.sort_positions(keys)
         ascending = keys.take(pa.array(order))[keys.null_count :]
         return KeyColumn(values=values, order=order, keys=ascending)
 
@@ -366,20 +347,20 @@ class KeyTable:
             return self._reader.read(rows[0], rows[-1] + 1, columns=[BITMAPS])
         return self._reader.take(rows, columns=[BITMAPS])
 
-    def _set(self, data: bytes | None) -> RowIds:
+    def _set(self, data: bytes | None) -> row_sets.RowIds:
         rows_of = self._facts.fragment_rows
-        return decode_tree_map(data or b"", rows_of=rows_of, what=self._what)
+        return row_sets.decode_tree_map(data or b"", rows_of=rows_of, what=self._what)
 
     @property
     def _what(self) -> str:
         return f"row ids of index file {self._place.path}"
 
     def _parts(self, data: bytes | None) -> StoredSet:
-        parts = split_parts(data or b"", what=self._what)
+        parts = row_sets.split_parts(data or b"", what=self._what)
         # An entry without bytes means all rows of a fragment.
         return parts if all(parts.values()) else encode_set(self._set(data))
 
-    def _null_lists(self) -> RowIds:
+    def _null_lists(self) -> row_sets.RowIds:
         return self._set(self._reader.buffer(NULL_LISTS))
 
 
@@ -387,10 +368,10 @@ def _column_size(column: KeyColumn) -> int:
     return int(column.values.nbytes * 2 + len(column.order) * _BYTES_PER_KEY)
 
 
-class KeyedSegment(OpenSegment):
+class KeyedSegment(kind.OpenSegment):
     """A segment with a set of rows for each key."""
 
-    def __init__(self, facts: SegmentFacts, dtype: pa.DataType) -> None:
+    def __init__(self, facts: kind.SegmentFacts, dtype: pa.DataType) -> None:
         self._table = KeyTable(facts, dtype)
         self._dtype = dtype
 
@@ -399,7 +380,7 @@ class KeyedSegment(OpenSegment):
         schema = row_schema(self._dtype)
         for key, ids in self.sets():
             rows = ids.to_array()
-            value = values_of(key_array([key], self._dtype), self._dtype)
+            value = key_order.values_of(key_order.key_array([key], self._dtype), self._dtype)
             values = value.take(pa.array(np.zeros(len(rows), dtype=np.int64)))
             yield pa.RecordBatch.from_arrays([values, pa.array(rows)], schema=schema)
 

@@ -11,32 +11,10 @@ import pyarrow.compute as pc
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.expr.condition import IsNull, Leaf, ListMatch, ListTest
 from lancelake.format.index_meta import IndexDetails
-from lancelake.index.kind import (
-    ROW_ID,
-    VALUE,
-    BuildInput,
-    BuiltSegment,
-    IndexKind,
-    RowMap,
-    SegmentFacts,
-    Segments,
-    ensure_known,
-)
+from lancelake.index import kind
 from lancelake.index.order import has_order
 from lancelake.index.row_sets import EMPTY, Answer, RowIds, union
-from lancelake.index.scalar.keyed_sets import (
-    FILE,
-    KeyedSegment,
-    KeyedStoredSet,
-    encode_sets,
-    group,
-    is_list,
-    map_ids,
-    map_sets,
-    merge_sets,
-    restrict,
-    write_sets,
-)
+from lancelake.index.scalar import keyed_sets
 from lancelake.index.sort import row_schema, value_sorted
 
 _DETAILS = IndexDetails(type_url="/lance.table.LabelListIndexDetails", value=b"")
@@ -44,10 +22,10 @@ _VERSION = 1
 """From this version on, segments store the rows whose list is null."""
 
 
-class LabelListSegment(KeyedSegment):
+class LabelListSegment(keyed_sets.KeyedSegment):
     """A LABEL_LIST that can be searched."""
 
-    def __init__(self, facts: SegmentFacts) -> None:
+    def __init__(self, facts: kind.SegmentFacts) -> None:
         super().__init__(facts, element_type(facts.dtype))
 
     def answer(self, leaf: Leaf) -> Answer | None:
@@ -85,7 +63,7 @@ class LabelListSegment(KeyedSegment):
         return reduce(lambda a, b: a & b, (self._table.rows([row]) for row in stored))
 
 
-class LabelList(IndexKind):
+class LabelList(kind.IndexKind):
     """A set of rows for each element of a list: for lists of labels."""
 
     name = "LABEL_LIST"
@@ -94,42 +72,51 @@ class LabelList(IndexKind):
 
     def accepts(self, dtype: pa.DataType) -> bool:
         """Whether a type is that of lists, whose elements have an order."""
-        return is_list(dtype) and has_order(element_type(dtype))
+        return keyed_sets.is_list(dtype) and has_order(element_type(dtype))
 
     def wrote(self, names: Collection[str], dtype: pa.DataType) -> bool:
         """Whether there is a file of sets of the elements of lists."""
-        return FILE in names and is_list(dtype)
+        return keyed_sets.FILE in names and keyed_sets.is_list(dtype)
 
-    def open(self, facts: SegmentFacts) -> LabelListSegment:
+    def open(self, facts: kind.SegmentFacts) -> LabelListSegment:
         """Open a segment."""
         return LabelListSegment(facts)
 
-    def merge(self, segments: Segments, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
+    def merge(
+        self, segments: kind.Segments, rows: kind.BuildInput, folder: SegmentFolder
+    ) -> kind.BuiltSegment:
         """Merge several segments and new rows into one: the union for each element."""
-        ensure_known(self.name, rows.parameters, ())
+        kind.ensure_known(self.name, rows.parameters, ())
         opened = [(LabelListSegment(facts), ids) for facts, ids in segments]
         lists = _Lists(rows)
-        old = [restrict(segment.stored_sets(), ids) for segment, ids in opened]
-        sets = merge_sets([*old, encode_sets(group(lists.sorted_elements()))])
+        old = [keyed_sets.restrict(segment.stored_sets(), ids) for segment, ids in opened]
+        sets = keyed_sets.merge_sets(
+            [*old, keyed_sets.encode_sets(keyed_sets.group(lists.sorted_elements()))]
+        )
         stored = [(segment.null_lists(), ids) for segment, ids in opened]
         nulls = [all_ if ids is None else all_ & ids for all_, ids in stored if all_ is not None]
         if len(nulls) < len(stored):
             return _write(folder, rows.dtype, sets, None)
         return _write(folder, rows.dtype, sets, lambda: union([*nulls, lists.nulls]))
 
-    def remap(self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder) -> BuiltSegment:
+    def remap(
+        self, facts: kind.SegmentFacts, row_map: kind.RowMap, folder: SegmentFolder
+    ) -> kind.BuiltSegment:
         """Write a segment with other row ids; elements without rows are omitted."""
         segment = LabelListSegment(facts)
-        sets, nulls = encode_sets(map_sets(segment.sets(), row_map)), segment.null_lists()
+        sets, nulls = (
+            keyed_sets.encode_sets(keyed_sets.map_sets(segment.sets(), row_map)),
+            segment.null_lists(),
+        )
         if nulls is None:
             return _write(folder, facts.dtype, sets, None)
-        return _write(folder, facts.dtype, sets, lambda: map_ids(nulls, row_map))
+        return _write(folder, facts.dtype, sets, lambda: keyed_sets.map_ids(nulls, row_map))
 
 
 class _Lists:
     """The elements of lists to be indexed, and the rows whose list is null."""
 
-    def __init__(self, rows: BuildInput) -> None:
+    def __init__(self, rows: kind.BuildInput) -> None:
         self._batches = rows.batches
         self._element = element_type(rows.dtype)
         self.nulls = EMPTY
@@ -142,7 +129,7 @@ class _Lists:
     def _elements(self) -> Iterator[pa.RecordBatch]:
         schema = row_schema(self._element)
         for batch in self._batches:
-            lists, ids = batch.column(VALUE), batch.column(ROW_ID).to_numpy()
+            lists, ids = batch.column(kind.VALUE), batch.column(kind.ROW_ID).to_numpy()
             if lists.null_count:
                 is_null = pc.is_null(lists).to_numpy(zero_copy_only=False)
                 self.nulls |= RowIds.of(ids[is_null])
@@ -162,13 +149,13 @@ def element_type(dtype: pa.DataType) -> pa.DataType:
 def _write(
     folder: SegmentFolder,
     dtype: pa.DataType,
-    sets: Iterable[KeyedStoredSet],
+    sets: Iterable[keyed_sets.KeyedStoredSet],
     null_lists: Callable[[], RowIds] | None,
-) -> BuiltSegment:
+) -> kind.BuiltSegment:
     """Write the sets; without the null lists this is a segment of the version before."""
-    file = write_sets(folder, dtype.value_type, sets, null_lists=null_lists)
+    file = keyed_sets.write_sets(folder, dtype.value_type, sets, null_lists=null_lists)
     version = _VERSION if null_lists is not None else _VERSION - 1
-    return BuiltSegment(details=_DETAILS, index_version=version, files=(file,))
+    return kind.BuiltSegment(details=_DETAILS, index_version=version, files=(file,))
 
 
 LABEL_LIST = LabelList()

@@ -37,18 +37,7 @@ from lancelake.expr.text_need import AllOf, AnyOf, Contains, Need, need_of
 from lancelake.format import roaring
 from lancelake.format.index_meta import IndexDetails, IndexFile
 from lancelake.index import cache, kind
-from lancelake.index.kind import (
-    DROPPED,
-    ROW_ID,
-    VALUE,
-    BuildInput,
-    BuiltSegment,
-    IndexKind,
-    OpenSegment,
-    RowMap,
-    SegmentFacts,
-    Segments,
-)
+from lancelake.index import kind as index_kind
 from lancelake.index.row_sets import EMPTY, Answer, RowIds, U64Array, union
 
 IN_ALL = """
@@ -322,7 +311,10 @@ class _Pending:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add the trigrams of texts, and the rows with a null text."""
-        texts, ids = batch.column(VALUE), np.asarray(batch.column(ROW_ID), dtype=np.uint64)
+        texts, ids = (
+            batch.column(index_kind.VALUE),
+            np.asarray(batch.column(index_kind.ROW_ID), dtype=np.uint64),
+        )
         nulls = np.flatnonzero(np.asarray(texts.is_null()))
         self._take(Trigrams(np.full(len(nulls), NULL_TOKEN, dtype=np.uint32), nulls))
         for trigrams in trigrams_of(texts):
@@ -429,7 +421,7 @@ _DETAILS = IndexDetails(type_url="/lance.table.NGramIndexDetails", value=b"")
 _LISTS_AT_ONCE = 64
 
 
-class _NGram(IndexKind):
+class _NGram(index_kind.IndexKind):
     """The kind."""
 
     name = "NGRAM"
@@ -439,11 +431,13 @@ class _NGram(IndexKind):
         """Whether columns of a type can be indexed: strings only."""
         return is_text(dtype)
 
-    def open(self, facts: SegmentFacts) -> _Segment:
+    def open(self, facts: index_kind.SegmentFacts) -> _Segment:
         """Open a segment."""
         return _Segment(facts)
 
-    def merge(self, segments: Segments, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
+    def merge(
+        self, segments: index_kind.Segments, rows: index_kind.BuildInput, folder: SegmentFolder
+    ) -> index_kind.BuiltSegment:
         """Write the postings of kept rows of segments and of new rows."""
         kind.ensure_known(self.name, rows.parameters, ())
         old = [_restrict(_Segment(facts).postings(), keep) for facts, keep in segments]
@@ -451,15 +445,15 @@ class _NGram(IndexKind):
         return _write_segment(merge([*old, *new]), folder)
 
     def remap(
-        self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder
-    ) -> BuiltSegment | None:
+        self, facts: index_kind.SegmentFacts, row_map: index_kind.RowMap, folder: SegmentFolder
+    ) -> index_kind.BuiltSegment | None:
         """Write a segment with the new ids of its rows."""
         return _write_segment(_remap(_Segment(facts).postings(), row_map), folder)
 
 
-def _write_segment(postings: Iterable[Posting], folder: SegmentFolder) -> BuiltSegment:
+def _write_segment(postings: Iterable[Posting], folder: SegmentFolder) -> index_kind.BuiltSegment:
     entry = write(postings, folder)
-    return BuiltSegment(details=_DETAILS, index_version=0, files=(entry,))
+    return index_kind.BuiltSegment(details=_DETAILS, index_version=0, files=(entry,))
 
 
 def _restrict(postings: Iterable[Posting], keep: RowIds | None) -> Iterator[Posting]:
@@ -467,18 +461,18 @@ def _restrict(postings: Iterable[Posting], keep: RowIds | None) -> Iterator[Post
         yield posting if keep is None else Posting(posting.token, posting.rows & keep)
 
 
-def _remap(postings: Iterable[Posting], row_map: RowMap) -> Iterator[Posting]:
+def _remap(postings: Iterable[Posting], row_map: index_kind.RowMap) -> Iterator[Posting]:
     for posting in postings:
         ids = row_map(posting.rows.to_array())
-        rows = RowIds.of(ids[ids != np.uint64(DROPPED)])
+        rows = RowIds.of(ids[ids != np.uint64(index_kind.DROPPED)])
         if rows:
             yield Posting(posting.token, rows)
 
 
-class _Segment(OpenSegment):
+class _Segment(index_kind.OpenSegment):
     """A segment that can be searched."""
 
-    def __init__(self, facts: SegmentFacts) -> None:
+    def __init__(self, facts: index_kind.SegmentFacts) -> None:
         self._facts = facts
         place = facts.folder.file(FILE)
         self._path, self._uri = place.path, cache.of(place)

@@ -18,26 +18,11 @@ import pyarrow.compute as pc
 
 from lancelake.data.arrays.batches import search_sorted
 from lancelake.data.codec.index_file import SegmentFolder
-from lancelake.expr.condition import (
-    Comparison,
-    IsNull,
-    Leaf,
-    Membership,
-    Operator,
-    TextMatch,
-    TextTest,
-    Truth,
-)
+from lancelake.expr import condition
 from lancelake.expr.literals import is_float
 from lancelake.format.index_meta import IndexDetails
 from lancelake.index import kind
-from lancelake.index.kind import (
-    BuildInput,
-    BuiltSegment,
-    Parameters,
-    SegmentFacts,
-    Segments,
-)
+from lancelake.index import kind as index_kind
 from lancelake.index.row_sets import Answer
 from lancelake.index.scalar.zones import BOUNDS, Mask, ZoneFileWriter, ZoneKind, ZoneSegment, cut
 from lancelake.proto import index_pb2
@@ -131,14 +116,14 @@ class ZoneBounds:
         """Whether a zone may have a row that is not null."""
         return self.has_number | self.has_nan
 
-    def may_hold(self, operator: Operator, value: pa.Scalar) -> Mask:
+    def may_hold(self, operator: condition.Operator, value: pa.Scalar) -> Mask:
         """Return which zones may have a value for which a comparison with a constant is true."""
         if is_float(value.type) and np.isnan(value.as_py()):
             is_negative = bool(np.signbit(value.as_py()))
             return self._may_hold_nan(operator, is_negative=is_negative)
         constant = _comparable(pa.array([value], value.type))[0]
         numbers = self.has_number & self._may_hold_number(operator, constant)
-        return numbers if operator is Operator.EQUAL else numbers | self.has_nan
+        return numbers if operator is condition.Operator.EQUAL else numbers | self.has_nan
 
     def may_be_in(self, values: pa.Array) -> Mask:
         """Return which zones may have one of these values."""
@@ -149,7 +134,7 @@ class ZoneBounds:
             values = values.filter(pc.invert(is_nan))
         if len(values) <= _OR_LOOP or pa.types.is_decimal(values.type):
             for value in values:
-                may_hold |= self.may_hold(Operator.EQUAL, value)
+                may_hold |= self.may_hold(condition.Operator.EQUAL, value)
             return may_hold
         wanted = _comparable(values)
         wanted = wanted.take(pc.sort_indices(wanted))
@@ -167,55 +152,57 @@ class ZoneBounds:
             return is_after
         return is_after & _or_unknown(pc.less(least, pa.scalar(end, pa.large_binary())))
 
-    def _may_hold_number(self, operator: Operator, value: pa.Scalar) -> Mask:
+    def _may_hold_number(self, operator: condition.Operator, value: pa.Scalar) -> Mask:
         least, greatest = _without_nan(self.least), _without_nan(self.greatest)
         match operator:
-            case Operator.EQUAL:
+            case condition.Operator.EQUAL:
                 above = _or_unknown(pc.less_equal(least, value))
                 return above & _or_unknown(pc.greater_equal(greatest, value))
-            case Operator.NOT_EQUAL:
+            case condition.Operator.NOT_EQUAL:
                 is_other = _or_unknown(pc.not_equal(least, value))
                 return is_other | _or_unknown(pc.not_equal(greatest, value))
-            case Operator.LESS:
+            case condition.Operator.LESS:
                 return _or_unknown(pc.less(least, value))
-            case Operator.LESS_EQUAL:
+            case condition.Operator.LESS_EQUAL:
                 return _or_unknown(pc.less_equal(least, value))
-            case Operator.GREATER:
+            case condition.Operator.GREATER:
                 return _or_unknown(pc.greater(greatest, value))
-            case Operator.GREATER_EQUAL:
+            case condition.Operator.GREATER_EQUAL:
                 return _or_unknown(pc.greater_equal(greatest, value))
             case _:
                 assert_never(operator)
 
-    def _may_hold_nan(self, operator: Operator, *, is_negative: bool) -> Mask:
+    def _may_hold_nan(self, operator: condition.Operator, *, is_negative: bool) -> Mask:
         """Compare with NaN: numbers are below the positive one and above the negative one.
 
         The NaN of a zone may differ from the constant in sign or bits.
         """
-        upward = operator in (Operator.GREATER, Operator.GREATER_EQUAL)
-        if operator is Operator.EQUAL or (upward is not is_negative and operator in _ORDERED):
+        upward = operator in (condition.Operator.GREATER, condition.Operator.GREATER_EQUAL)
+        if operator is condition.Operator.EQUAL or (
+            upward is not is_negative and operator in _ORDERED
+        ):
             return self.has_nan
         return self.has_value
 
 
-def opposite(operator: Operator) -> Operator:
+def opposite(operator: condition.Operator) -> condition.Operator:
     """Return the operator that is true where another is false."""
     return _OPPOSITE[operator]
 
 
 _ORDERED = (
-    Operator.LESS,
-    Operator.LESS_EQUAL,
-    Operator.GREATER,
-    Operator.GREATER_EQUAL,
+    condition.Operator.LESS,
+    condition.Operator.LESS_EQUAL,
+    condition.Operator.GREATER,
+    condition.Operator.GREATER_EQUAL,
 )
 _OPPOSITE = {
-    Operator.EQUAL: Operator.NOT_EQUAL,
-    Operator.NOT_EQUAL: Operator.EQUAL,
-    Operator.LESS: Operator.GREATER_EQUAL,
-    Operator.LESS_EQUAL: Operator.GREATER,
-    Operator.GREATER: Operator.LESS_EQUAL,
-    Operator.GREATER_EQUAL: Operator.LESS,
+    condition.Operator.EQUAL: condition.Operator.NOT_EQUAL,
+    condition.Operator.NOT_EQUAL: condition.Operator.EQUAL,
+    condition.Operator.LESS: condition.Operator.GREATER_EQUAL,
+    condition.Operator.LESS_EQUAL: condition.Operator.GREATER,
+    condition.Operator.GREATER: condition.Operator.LESS_EQUAL,
+    condition.Operator.GREATER_EQUAL: condition.Operator.LESS,
 }
 
 
@@ -284,11 +271,13 @@ class _ZoneMap(ZoneKind):
             or types.is_decimal256(dtype)
         )
 
-    def open(self, facts: SegmentFacts) -> _Segment:
+    def open(self, facts: index_kind.SegmentFacts) -> _Segment:
         """Open a segment."""
         return _Segment(facts)
 
-    def merge(self, segments: Segments, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
+    def merge(
+        self, segments: index_kind.Segments, rows: index_kind.BuildInput, folder: SegmentFolder
+    ) -> index_kind.BuiltSegment:
         """Write the zones of segments whose fragments are kept, and those of new rows."""
         kind.ensure_known(self.name, rows.parameters, (ROWS_PER_ZONE,))
         old = [(_Segment(facts), keep) for facts, keep in segments]
@@ -301,7 +290,7 @@ class _ZoneMap(ZoneKind):
             writer.add(zone, (bounds.least, bounds.greatest, *counts, *zone.bounds))
         entry = writer.finish({ROWS_PER_ZONE: str(size)})
         details = _details(size, has_null_bitmap=writer.knows_nulls)
-        return BuiltSegment(details=details, index_version=0, files=(entry,))
+        return index_kind.BuiltSegment(details=details, index_version=0, files=(entry,))
 
 
 def _details(rows_per_zone: int, *, has_null_bitmap: bool) -> IndexDetails:
@@ -340,32 +329,32 @@ class _Segment(ZoneSegment):
             least, greatest, has_number=self.rows.lengths > nulls + nans, has_nan=nans > 0
         )
 
-    def answer(self, leaf: Leaf) -> Answer | None:
+    def answer(self, leaf: condition.Leaf) -> Answer | None:
         """Search a condition: the zones in which it can be true or false."""
         match leaf:
-            case IsNull():
+            case condition.IsNull():
                 nulls, _ = self._counts
                 return self.rows.answer_is_null(nulls > 0, nulls < self.rows.lengths)
-            case Truth():
-                return self._compare(Operator.EQUAL, pa.scalar(value=True))
-            case Comparison():
+            case condition.Truth():
+                return self._compare(condition.Operator.EQUAL, pa.scalar(value=True))
+            case condition.Comparison():
                 return self._compare(leaf.operator, leaf.value)
-            case Membership():
+            case condition.Membership():
                 return self._membership(leaf)
-            case TextMatch() if leaf.test is TextTest.STARTS_WITH:
+            case condition.TextMatch() if leaf.test is condition.TextTest.STARTS_WITH:
                 is_true = self._bounds.may_start_with(leaf.text.encode())
                 return self.rows.answer(is_true, self._bounds.has_value)
             case _:
                 return None
 
-    def _compare(self, operator: Operator, value: pa.Scalar) -> Answer | None:
+    def _compare(self, operator: condition.Operator, value: pa.Scalar) -> Answer | None:
         if not self._is_of(value.type):
             return None
         bounds = self._bounds
         is_false = bounds.may_hold(opposite(operator), value)
         return self.rows.answer(bounds.may_hold(operator, value), is_false)
 
-    def _membership(self, leaf: Membership) -> Answer | None:
+    def _membership(self, leaf: condition.Membership) -> Answer | None:
         if not self._is_of(leaf.values.type):
             return None
         # With a null in the list nothing is known to be outside of it.
@@ -385,7 +374,7 @@ class _Segment(ZoneSegment):
         """Return the number of zones, and of rows in each."""
         return {"num_zones": self.file.num_rows, "rows_per_zone": self.rows_per_zone}
 
-    def parameters(self) -> Parameters:
+    def parameters(self) -> index_kind.Parameters:
         """Return the number of rows of a zone."""
         return {ROWS_PER_ZONE: self.rows_per_zone}
 

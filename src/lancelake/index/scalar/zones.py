@@ -24,18 +24,8 @@ from lancelake.format import roaring
 from lancelake.format.ids import MAX_FRAGMENT_ID, MAX_ROWS
 from lancelake.format.index_meta import IndexFile
 from lancelake.format.row_address import fragment_of, split
+from lancelake.index import row_sets
 from lancelake.index.kind import ROW_ID, VALUE, IdKind, IndexKind, OpenSegment, SegmentFacts
-from lancelake.index.row_sets import (
-    EMPTY,
-    NO_ROWS,
-    Answer,
-    RowIds,
-    RowMask,
-    U64Array,
-    decode_tree_map,
-    encode_tree_map,
-    union,
-)
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -51,7 +41,7 @@ NULL_BITMAP = "null_bitmap"
 class Zone:
     """Rows of one fragment, in their order."""
 
-    ids: U64Array
+    ids: row_sets.U64Array
     values: pa.Array
 
     @property
@@ -70,11 +60,11 @@ class Zone:
         return *split(first), last - first + 1
 
     @property
-    def nulls(self) -> RowIds:
+    def nulls(self) -> row_sets.RowIds:
         """Addresses of the rows without a value."""
         if not self.values.null_count:
-            return EMPTY
-        return RowIds.of(self.ids[np.asarray(self.values.is_null())])
+            return row_sets.EMPTY
+        return row_sets.RowIds.of(self.ids[np.asarray(self.values.is_null())])
 
 
 def cut(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[Zone]:
@@ -123,10 +113,10 @@ def _join(pieces: Sequence[Zone]) -> Zone:
 class ZoneRows:
     """The rows of the zones of a segment; `nulls` is None where they are unknown."""
 
-    fragments: U64Array
-    starts: U64Array
-    lengths: U64Array
-    nulls: RowIds | None
+    fragments: row_sets.U64Array
+    starts: row_sets.U64Array
+    lengths: row_sets.U64Array
+    nulls: row_sets.RowIds | None
 
     @staticmethod
     def read(file: IndexFileReader, facts: SegmentFacts, name: str) -> ZoneRows:
@@ -145,10 +135,10 @@ class ZoneRows:
         what = f"null rows of index file {path}"
         nulls = None
         if data is not None:
-            nulls = decode_tree_map(data, rows_of=facts.fragment_rows, what=what)
+            nulls = row_sets.decode_tree_map(data, rows_of=facts.fragment_rows, what=what)
         return ZoneRows(fragments=fragments, starts=starts, lengths=lengths, nulls=nulls)
 
-    def within(self, zones: Mask) -> RowIds:
+    def within(self, zones: Mask) -> row_sets.RowIds:
         """Return the rows of some zones."""
         fragments, starts = self.fragments[zones], self.starts[zones]
         ends = starts + self.lengths[zones]
@@ -161,21 +151,25 @@ class ZoneRows:
         )
         for fragment, start, end in runs:
             parts.setdefault(fragment, BitMap()).add_range(start, end)
-        return RowIds.within(parts)
+        return row_sets.RowIds.within(parts)
 
-    def answer(self, maybe_true: Mask, maybe_false: Mask) -> Answer:
+    def answer(self, maybe_true: Mask, maybe_false: Mask) -> row_sets.Answer:
         """Return the result of a condition that can be true and false in these zones only."""
         true, false = (
-            RowMask(self.within(m) - (self.nulls or EMPTY)) for m in (maybe_true, maybe_false)
+            row_sets.RowMask(self.within(m) - (self.nulls or row_sets.EMPTY))
+            for m in (maybe_true, maybe_false)
         )
-        return Answer(NO_ROWS, true, NO_ROWS, false)
+        return row_sets.Answer(row_sets.NO_ROWS, true, row_sets.NO_ROWS, false)
 
-    def answer_is_null(self, maybe_null: Mask, maybe_valid: Mask) -> Answer:
+    def answer_is_null(self, maybe_null: Mask, maybe_valid: Mask) -> row_sets.Answer:
         """Return the result of a null test, exact where nulls are known."""
         if self.nulls is not None:
-            return Answer.exact(self.nulls)
-        true, false = RowMask(self.within(maybe_null)), RowMask(self.within(maybe_valid))
-        return Answer(NO_ROWS, true, NO_ROWS, false)
+            return row_sets.Answer.exact(self.nulls)
+        true, false = (
+            row_sets.RowMask(self.within(maybe_null)),
+            row_sets.RowMask(self.within(maybe_valid)),
+        )
+        return row_sets.Answer(row_sets.NO_ROWS, true, row_sets.NO_ROWS, false)
 
 
 class ZoneKind(IndexKind):
@@ -221,12 +215,12 @@ class ZoneFileWriter:
         name: str,
         schema: pa.Schema,
         zones_at_once: int,
-        segments: Iterable[tuple[ZoneSegment, RowIds | None]],
+        segments: Iterable[tuple[ZoneSegment, row_sets.RowIds | None]],
     ) -> None:
         self.knows_nulls = True
         self._schema = schema
         self._zones_at_once = zones_at_once
-        self._nulls: list[RowIds] = []
+        self._nulls: list[row_sets.RowIds] = []
         self._pending: list[tuple[Any, ...]] = []
         self._file = folder.create(name, schema)
         for segment, keep in segments:
@@ -239,7 +233,7 @@ class ZoneFileWriter:
         if len(self._pending) >= self._zones_at_once:
             self._flush()
 
-    def _add_segment(self, segment: ZoneSegment, keep: RowIds | None) -> None:
+    def _add_segment(self, segment: ZoneSegment, keep: row_sets.RowIds | None) -> None:
         for batch in segment.entries():
             zones = batch.select(self._schema.names)
             if keep is not None:
@@ -257,7 +251,9 @@ class ZoneFileWriter:
         self._flush()
         nulls = {}
         if self.knows_nulls:
-            nulls[NULL_BITMAP] = str(self._file.add_buffer(encode_tree_map(union(self._nulls))))
+            nulls[NULL_BITMAP] = str(
+                self._file.add_buffer(row_sets.encode_tree_map(row_sets.union(self._nulls)))
+            )
         return self._file.finish({**metadata, **nulls})
 
     def _flush(self) -> None:

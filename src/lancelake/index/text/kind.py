@@ -14,18 +14,7 @@ from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.engine.port import Stages
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.index_meta import IndexDetails
-from lancelake.index import cache
-from lancelake.index.kind import (
-    DROPPED,
-    BuildInput,
-    BuiltSegment,
-    IndexKind,
-    OpenSegment,
-    Parameters,
-    RowMap,
-    SegmentFacts,
-    Segments,
-)
+from lancelake.index import cache, kind
 from lancelake.index.row_sets import RowIds, U64Array, has_repeats
 from lancelake.index.text.analyzer import Analyzer
 from lancelake.index.text.build import (
@@ -46,11 +35,11 @@ from lancelake.index.text.partition import (
 )
 from lancelake.index.text.text_columns import is_document
 
-_DROPPED = np.uint64(DROPPED)
+_DROPPED = np.uint64(kind.DROPPED)
 _FILES = frozenset((METADATA_FILE, EARLY_POSTINGS_FILE))
 
 
-class _Inverted(IndexKind):
+class _Inverted(kind.IndexKind):
     """The kind."""
 
     name = KIND
@@ -70,19 +59,21 @@ class _Inverted(IndexKind):
         """Whether there are metadata of partitions, or posting lists of an early release."""
         return not _FILES.isdisjoint(names) and self.accepts(dtype)
 
-    def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
+    def build(self, rows: kind.BuildInput, folder: SegmentFolder) -> kind.BuiltSegment:
         """Write an index of texts."""
         return _write((), rows, TextParameters.requested(rows.parameters), folder)
 
-    def open(self, facts: SegmentFacts) -> TextSegment:
+    def open(self, facts: kind.SegmentFacts) -> TextSegment:
         """Open a segment."""
         return TextSegment(facts)
 
-    def can_merge(self, segments: Sequence[SegmentFacts]) -> bool:
+    def can_merge(self, segments: Sequence[kind.SegmentFacts]) -> bool:
         """Whether segments divide texts into the same terms, and store the same of them."""
         return len({read_layout(facts.folder).parameters for facts in segments}) <= 1
 
-    def merge(self, segments: Segments, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
+    def merge(
+        self, segments: kind.Segments, rows: kind.BuildInput, folder: SegmentFolder
+    ) -> kind.BuiltSegment:
         """Write an index of the kept rows of segments and of new texts.
 
         Segments whose parameters differ from those of the first cannot be merged.
@@ -99,18 +90,18 @@ class _Inverted(IndexKind):
         return _write(olds, rows, parameters, folder)
 
     def remap(
-        self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder
-    ) -> BuiltSegment | None:
+        self, facts: kind.SegmentFacts, row_map: kind.RowMap, folder: SegmentFolder
+    ) -> kind.BuiltSegment | None:
         """Write a segment with the new ids of its rows."""
         old = TextSegment(facts)
         try:
             parameters = old.layout.parameters
         except UnsupportedError:
             return None
-        none = BuildInput(dtype=facts.dtype, batches=())
+        none = kind.BuildInput(dtype=facts.dtype, batches=())
         return _write([(old, _following(row_map))], none, parameters, folder)
 
-    def write_part(self, rows: BuildInput, folder: SegmentFolder, first_fragment: int) -> None:
+    def write_part(self, rows: kind.BuildInput, folder: SegmentFolder, first_fragment: int) -> None:
         """Write the partitions of some texts, and the metadata of the part."""
         write_text_part(folder, first_fragment, rows.parameters, rows.batches)
 
@@ -126,10 +117,10 @@ class _Inverted(IndexKind):
 
 def _write(
     olds: Sequence[tuple[TextSegment, RowFilter]],
-    rows: BuildInput,
+    rows: kind.BuildInput,
     parameters: TextParameters,
     folder: SegmentFolder,
-) -> BuiltSegment:
+) -> kind.BuiltSegment:
     writer = TextIndexWriter(folder, parameters, OCCURRENCES_AT_ONCE)
     with rows.stages.stage("load_data"):
         for segment, choose in olds:
@@ -152,7 +143,7 @@ def _keeping(keep: RowIds | None) -> RowFilter:
     return choose
 
 
-def _following(row_map: RowMap) -> RowFilter:
+def _following(row_map: kind.RowMap) -> RowFilter:
     def choose(ids: U64Array) -> tuple[npt.NDArray[np.bool_], U64Array]:
         new = row_map(ids)
         is_kept = new != _DROPPED
@@ -161,10 +152,10 @@ def _following(row_map: RowMap) -> RowFilter:
     return choose
 
 
-class TextSegment(OpenSegment):
+class TextSegment(kind.OpenSegment):
     """A segment that can be searched."""
 
-    def __init__(self, facts: SegmentFacts) -> None:
+    def __init__(self, facts: kind.SegmentFacts) -> None:
         self._facts = facts
 
     @cached_property
@@ -215,7 +206,7 @@ class TextSegment(OpenSegment):
             "num_docs": sum(len(partition.documents) for partition in self.partitions),
         }
 
-    def parameters(self) -> Parameters:
+    def parameters(self) -> kind.Parameters:
         """Return the parameters that the segment was built with."""
         return self.layout.parameters.given()
 

@@ -12,18 +12,8 @@ import numpy.typing as npt
 
 from lancelake.index import cache
 from lancelake.index.row_sets import BoolArray
+from lancelake.index.text import bm25
 from lancelake.index.text.analyzer import Analyzer, QueryTerm, query_words
-from lancelake.index.text.bm25 import (
-    Corpus,
-    ScoredList,
-    best_documents,
-    best_having_all,
-    document_norms,
-    document_weights,
-    having_all,
-    scores_of,
-    union,
-)
 from lancelake.index.text.packing import runs
 from lancelake.index.text.partition import TextPartition
 from lancelake.index.text.terms import automatic_distance
@@ -147,9 +137,9 @@ class Hits:
 NO_HITS = Hits(np.zeros(0, np.uint32), np.zeros(0, np.float32))
 
 
-def corpus_of(partitions: Sequence[TextPartition], words: Sequence[str]) -> Corpus:
+def corpus_of(partitions: Sequence[TextPartition], words: Sequence[str]) -> bm25.Corpus:
     """Return the statistics of partitions and of some terms there."""
-    return Corpus(
+    return bm25.Corpus(
         num_docs=sum(len(partition.documents) for partition in partitions),
         num_tokens=sum(partition.documents.num_tokens for partition in partitions),
         frequencies={
@@ -166,7 +156,7 @@ def corpus_of(partitions: Sequence[TextPartition], words: Sequence[str]) -> Corp
 def search(
     partition: TextPartition,
     wanted: TermSearch,
-    corpus: Corpus,
+    corpus: bm25.Corpus,
     *,
     allowed: BoolArray | None = None,
     most: int | None = None,
@@ -193,7 +183,7 @@ def search(
         return NO_HITS
     if needs_all:
         return _AllTerms(partition, wanted, numbers, lists, allowed).hits(most)
-    return Hits(*best_documents(list(lists.values()), len(partition.documents), allowed, most))
+    return Hits(*bm25.best_documents(list(lists.values()), len(partition.documents), allowed, most))
 
 
 def _has_all_positions(wanted: TermSearch, numbers: dict[str, int]) -> bool:
@@ -202,14 +192,16 @@ def _has_all_positions(wanted: TermSearch, numbers: dict[str, int]) -> bool:
     return bool(positions) and positions == {term.position for term in wanted.terms}
 
 
-def _score(partition: TextPartition, number: int, corpus: Corpus, weight: float) -> ScoredList:
+def _score(
+    partition: TextPartition, number: int, corpus: bm25.Corpus, weight: float
+) -> bm25.ScoredList:
     """Return the documents of a term with their shares of its weight."""
 
     def make() -> tuple[U32, F32, F32, F32 | None]:
         posting = partition.posting(number)
         lengths = partition.documents.scored_lengths[posting.documents]
-        norms = document_norms(lengths, corpus.mean_length)
-        shares = document_weights(posting.frequencies, norms)
+        norms = bm25.document_norms(lengths, corpus.mean_length)
+        shares = bm25.document_weights(posting.frequencies, norms)
         starts = np.arange(0, len(shares), _BLOCK)
         table = None
         if partition.key is not None and len(shares) * _FEW_PER_LIST > len(partition.documents):
@@ -224,7 +216,7 @@ def _score(partition: TextPartition, number: int, corpus: Corpus, weight: float)
         documents, shares, best, table = cache.kept(
             partition.key, part, make, lambda arrays: sum(a.nbytes for a in arrays if a is not None)
         )
-    return ScoredList(documents, shares, best, np.float32(weight), table)
+    return bm25.ScoredList(documents, shares, best, np.float32(weight), table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +226,7 @@ class _AllTerms:
     partition: TextPartition
     wanted: TermSearch
     numbers: dict[str, int]
-    lists: dict[str, ScoredList]
+    lists: dict[str, bm25.ScoredList]
     allowed: BoolArray | None
 
     def hits(self, most: int | None) -> Hits:
@@ -243,15 +235,15 @@ class _AllTerms:
         positions = {term.position for term in self.wanted.terms}
         if len(set(self.wanted.terms)) > len(positions):
             documents = self._restrict(self._of_each_position())
-            return self._matching(documents, scores_of(lists, documents))
+            return self._matching(documents, bm25.scores_of(lists, documents))
         if most is not None:
             for factor in (1,) if self.wanted.slop is None else _TRIED_PER_PHRASE:
-                best = best_having_all(lists, self.allowed, most * factor)
+                best = bm25.best_having_all(lists, self.allowed, most * factor)
                 hits = NO_HITS if best is None else self._matching(*best)
                 if len(hits.documents) >= most:
                     return hits
         shortest = min((each.documents for each in lists), key=len)
-        return self._matching(*having_all(lists, self._restrict(shortest)))
+        return self._matching(*bm25.having_all(lists, self._restrict(shortest)))
 
     def _restrict(self, documents: U32) -> U32:
         return documents if self.allowed is None else documents[self.allowed[documents]]
@@ -263,7 +255,7 @@ class _AllTerms:
             if term.text in self.lists:
                 groups.setdefault(term.position, set()).add(term.text)
         each_group = (
-            union([self.lists[word].documents for word in words])
+            bm25.union([self.lists[word].documents for word in words])
             for words in {frozenset(words) for words in groups.values()}
         )
         first, *others = sorted(each_group, key=len)

@@ -13,18 +13,7 @@ from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.engine.port import Advance
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.index_meta import IndexMetadata
-from lancelake.index.kind import (
-    DROPPED,
-    ROW_ID,
-    VALUE,
-    BuildInput,
-    BuiltSegment,
-    IndexKind,
-    Parameters,
-    RowMap,
-    SegmentFacts,
-    Segments,
-)
+from lancelake.index import kind
 from lancelake.index.row_sets import RowIds
 from lancelake.index.vector.build import PartitionCodes, TrainedModel, train, write_segment
 from lancelake.index.vector.coded_rows import GroupedRows, grouped_rows
@@ -87,7 +76,7 @@ _INDEXED = (Element.FLOAT16, Element.FLOAT32, Element.FLOAT64, Element.UINT8)
 _MAX_VERSION = 2
 
 
-class VectorIndex(IndexKind):
+class VectorIndex(kind.IndexKind):
     """A vector index of one type; which type a segment has is read from its files."""
 
     details_type = "vectorindexdetails"
@@ -119,7 +108,7 @@ class VectorIndex(IndexKind):
             return False
         return read_settings(entry.details) is not None
 
-    def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
+    def build(self, rows: kind.BuildInput, folder: SegmentFolder) -> kind.BuiltSegment:
         """Train on a sample of the rows, and write a segment."""
         model, settings = model_of(rows, self.name)
         count = len(model.partitions)
@@ -130,7 +119,7 @@ class VectorIndex(IndexKind):
                 parts = _each(map(groups.partition, range(count)), advance)
                 return write_segment(model, settings, parts, folder)
 
-    def train(self, rows: BuildInput) -> Parameters:
+    def train(self, rows: kind.BuildInput) -> kind.Parameters:
         """Train on a sample of rows; builds with the parameters returned have the same model."""
         model, _ = model_of(rows, self.name)
         parameters = {**rows.parameters, "ivf_centroids": model.partitions.centers}
@@ -141,16 +130,16 @@ class VectorIndex(IndexKind):
             parameters["sq_bounds"] = (model.codes.lower, model.codes.upper)
         return parameters
 
-    def untrained(self, rows: BuildInput) -> BuiltSegment:
+    def untrained(self, rows: kind.BuildInput) -> kind.BuiltSegment:
         """Return a segment without files, which is trained when it is refreshed."""
         settings = BuildSettings.of(rows.parameters, self.name, _vector_type(rows.dtype))
         return segment_with(settings, ())
 
-    def open(self, facts: SegmentFacts) -> VectorSegment:
+    def open(self, facts: kind.SegmentFacts) -> VectorSegment:
         """Open a segment."""
         return VectorSegment(facts)
 
-    def can_merge(self, segments: Sequence[SegmentFacts]) -> bool:
+    def can_merge(self, segments: Sequence[kind.SegmentFacts]) -> bool:
         """Whether segments can be merged: they were trained alike, and from rows.
 
         Bounds of SQ codes may differ, since codes between some bounds can be translated to others.
@@ -159,12 +148,14 @@ class VectorIndex(IndexKind):
             return False
         return _common_codes([VectorSegment(facts).model for facts in segments]) is not None
 
-    def estimated_recall(self, segment: SegmentFacts, values: pa.Array) -> float | None:
+    def estimated_recall(self, segment: kind.SegmentFacts, values: pa.Array) -> float | None:
         """Return the share of nearest vectors that the model of a segment finds in a sample."""
         model = _model(VectorSegment(segment))
         return estimated_recall(model, model.indexed(values).matrix)
 
-    def merge(self, segments: Segments, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
+    def merge(
+        self, segments: kind.Segments, rows: kind.BuildInput, folder: SegmentFolder
+    ) -> kind.BuiltSegment:
         """Merge segments of one model, and new rows encoded by it, into one."""
         opened = [(VectorSegment(facts), ids) for facts, ids in segments]
         codes = _common_codes([segment.model for segment, _ in opened])
@@ -180,13 +171,15 @@ class VectorIndex(IndexKind):
             parts = (_merge(opened, codes, groups, n) for n in range(len(model.partitions)))
             return write_segment(model, settings, parts, folder)
 
-    def remap(self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder) -> BuiltSegment:
+    def remap(
+        self, facts: kind.SegmentFacts, row_map: kind.RowMap, folder: SegmentFolder
+    ) -> kind.BuiltSegment:
         """Write a segment with other row ids."""
         segment = VectorSegment(facts)
         return write_segment(_model(segment), _settings(segment), _map(segment, row_map), folder)
 
 
-def model_of(rows: BuildInput, name: str) -> tuple[TrainedModel, BuildSettings]:
+def model_of(rows: kind.BuildInput, name: str) -> tuple[TrainedModel, BuildSettings]:
     """Return the model that the parameters of a build have, or train it on a sample of the rows."""
     dtype = _vector_type(rows.dtype)
     settings = BuildSettings.of(rows.parameters, name, dtype)
@@ -209,11 +202,11 @@ def _each(
 
 def _encode(batches: Iterable[pa.RecordBatch], model: TrainedModel, groups: GroupedRows) -> None:
     for batch in batches:
-        vectors = model.indexed(batch.column(VALUE))
+        vectors = model.indexed(batch.column(kind.VALUE))
         if not len(vectors.rows):
             continue
         numbers = model.assigned(vectors.matrix)
-        ids = batch.column(ROW_ID).to_numpy()[vectors.rows]
+        ids = batch.column(kind.ROW_ID).to_numpy()[vectors.rows]
         groups.add(numbers, ids, model.encoded(vectors.matrix, numbers))
     groups.finish()
 
@@ -263,10 +256,10 @@ def _merge(
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
 
-def _map(segment: VectorSegment, row_map: RowMap) -> Iterator[PartitionCodes | None]:
+def _map(segment: VectorSegment, row_map: kind.RowMap) -> Iterator[PartitionCodes | None]:
     for _, partition in segment.files.read_partitions():
         ids = row_map(partition.ids)
-        is_kept = ids != np.uint64(DROPPED)
+        is_kept = ids != np.uint64(kind.DROPPED)
         codes = segment.model.codes.rows(partition.loaded)
         yield (ids[is_kept], codes[is_kept]) if is_kept.any() else None
 

@@ -18,24 +18,10 @@ from lancelake.format.frozen import parse
 from lancelake.index import cache
 from lancelake.index.kind import ROW_ID, OpenSegment, Parameters, SegmentFacts
 from lancelake.index.row_sets import BoolArray, U64Array, has_repeats
+from lancelake.index.vector import vectors
 from lancelake.index.vector.codes import CodeMatrix, Codes, FlatCodes, ProductCodes, ScalarCodes
 from lancelake.index.vector.rotated_codes import RotatedCodes, rotated_codes
 from lancelake.index.vector.settings import read_settings
-from lancelake.index.vector.vectors import (
-    Distances,
-    Matrix,
-    Metric,
-    NearestRows,
-    PartitionRows,
-    Partitions,
-    VectorType,
-    decode_centers,
-    decode_rows,
-    decode_tensor,
-    metric_named,
-    normalized,
-    one_thread,
-)
 from lancelake.proto import index_pb2
 from lancelake.storage.instrumented import current_account
 from lancelake.threads import Pool, usable_cores
@@ -58,16 +44,16 @@ class SegmentModel:
     """What a segment was trained to: partitions and codes; and where its rows are."""
 
     type: str
-    partitions: Partitions
+    partitions: vectors.Partitions
     codes: Codes
-    rows: PartitionRows
-    turned_centers: Matrix
+    rows: vectors.PartitionRows
+    turned_centers: vectors.Matrix
     """Centers of the partitions in the coordinates of the codes."""
     graphs: tuple[dict[str, Any], ...]
     """Settings of the graphs of partitions that have rows; none without graphs."""
 
     @property
-    def metric(self) -> Metric:
+    def metric(self) -> vectors.Metric:
         """Metric of the index."""
         return self.partitions.metric
 
@@ -98,7 +84,7 @@ _BEYOND = (ArithmeticError, RecursionError)
 class SegmentFiles:
     """Reads a segment; the model and partitions are cached."""
 
-    def __init__(self, folder: SegmentFolder, dtype: VectorType) -> None:
+    def __init__(self, folder: SegmentFolder, dtype: vectors.VectorType) -> None:
         self._folder = folder
         self._dtype = dtype
         self._uri = cache.of(folder.place)
@@ -173,14 +159,14 @@ class SegmentFiles:
         centers, rows = self._folder.open(CENTERS_FILE), self._rows_reader()
         rows.require(ROW_ID)
         described = _json(centers.metadata.get(INDEX_KEY), "the type of the index")
-        metric = metric_named(str(described.get(METRIC_KEY)))
-        partitions, _ = decode_centers(_buffer(centers, IVF_KEY), metric)
+        metric = vectors.metric_named(str(described.get(METRIC_KEY)))
+        partitions, _ = vectors.decode_centers(_buffer(centers, IVF_KEY), metric)
         if partitions.dimension != self._dtype.dimension:
             raise CorruptTableError(
                 f"centers of partitions have {partitions.dimension} values, vectors have "
                 f"{self._dtype.dimension}"
             )
-        places = decode_rows(_buffer(rows, IVF_KEY), rows.num_rows)
+        places = vectors.decode_rows(_buffer(rows, IVF_KEY), rows.num_rows)
         if len(places.counts) != len(partitions):
             raise CorruptTableError(
                 f"{len(partitions)} partitions have centers, {len(places.counts)} have rows"
@@ -197,7 +183,7 @@ class SegmentFiles:
             graphs=tuple(json.loads(text) for text in graphs if text),
         )
 
-    def _codes(self, kind: str, metric: Metric, rows: IndexFileReader) -> Codes:
+    def _codes(self, kind: str, metric: vectors.Metric, rows: IndexFileReader) -> Codes:
         listed = json.loads(rows.metadata.get(CODES_KEY) or "[]")
         settings = _json(listed[0] if listed else None, "the settings of its codes")
         match kind.rsplit("_", 1)[-1]:
@@ -215,13 +201,13 @@ class SegmentFiles:
                 raise UnsupportedError(f"vector indices with {other} codes are not supported")
 
     def _rotated_codes(
-        self, metric: Metric, settings: dict[str, Any], rows: IndexFileReader
+        self, metric: vectors.Metric, settings: dict[str, Any], rows: IndexFileReader
     ) -> Codes:
         place = settings.get("rotate_mat_position")
         matrix = None if place is None else _tensor(rows.buffer_at(int(place)), "rotation")
         return rotated_codes(metric, self._dtype.dimension, settings, matrix)
 
-    def _scalar_codes(self, metric: Metric, settings: dict[str, Any]) -> ScalarCodes:
+    def _scalar_codes(self, metric: vectors.Metric, settings: dict[str, Any]) -> ScalarCodes:
         bounds = settings["bounds"]
         if settings["dim"] != self._dtype.dimension:
             problem = f"codes of {settings['dim']} values, vectors have {self._dtype.dimension}"
@@ -235,7 +221,7 @@ class SegmentFiles:
         return ScalarCodes(dimension=self._dtype.dimension, metric=metric, lower=lower, upper=upper)
 
     def _product_codes(
-        self, metric: Metric, settings: dict[str, Any], rows: IndexFileReader
+        self, metric: vectors.Metric, settings: dict[str, Any], rows: IndexFileReader
     ) -> ProductCodes:
         # Early releases have codes of one byte only, and do not record it.
         bits, parts = int(settings.get("nbits", 8)), int(settings["num_sub_vectors"])
@@ -256,10 +242,10 @@ class SegmentFiles:
         )
 
 
-def _tensor(data: bytes, what: str) -> Matrix:
+def _tensor(data: bytes, what: str) -> vectors.Matrix:
     message = index_pb2.Tensor()
     parse(message, data, what=f"{what} of a vector index")
-    return decode_tensor(message, what=f"values of a {what}")
+    return vectors.decode_tensor(message, what=f"values of a {what}")
 
 
 def _values(column: pa.ChunkedArray) -> npt.NDArray[Any]:
@@ -293,7 +279,7 @@ _MANY_SCORES = 256
 
 PartitionQueries = tuple[int, npt.NDArray[np.int64]]
 """Number of a partition, and the places of the queries that search it."""
-_Scored = tuple[int, U64Array, Distances]
+_Scored = tuple[int, U64Array, vectors.Distances]
 
 Gate = Callable[[int, U64Array], BoolArray | None]
 """Returns which rows of a partition are wanted, given its number and ids; None for all."""
@@ -311,7 +297,7 @@ class VectorSegment(OpenSegment):
     """A vector index that can be searched; its files are opened by the first search."""
 
     def __init__(self, facts: SegmentFacts) -> None:
-        dtype = VectorType.of(facts.dtype)
+        dtype = vectors.VectorType.of(facts.dtype)
         if dtype is None:
             raise CorruptTableError(f"a vector index is on a column of type {facts.dtype}")
         self._folder = facts.folder
@@ -336,7 +322,7 @@ class VectorSegment(OpenSegment):
             )
         return self.files.model
 
-    def represented(self, number: int, mask: BoolArray | None) -> Matrix:
+    def represented(self, number: int, mask: BoolArray | None) -> vectors.Matrix:
         """Return the vectors that the codes of a partition stand for, or of some of its rows."""
         model, loaded = self.model, self.files.partition(number).loaded
         codes = model.codes.rows(loaded if mask is None else loaded[mask])
@@ -349,7 +335,7 @@ class VectorSegment(OpenSegment):
         self,
         queries: npt.NDArray[np.float32],
         probes: Probes,
-        nearest: NearestRows,
+        nearest: vectors.NearestRows,
         gate: Gate,
     ) -> None:
         """Add the rows of the partitions near each query; ids are those that the index stores."""
@@ -363,7 +349,7 @@ class VectorSegment(OpenSegment):
         self,
         queries: npt.NDArray[np.float32],
         pairs: Sequence[PartitionQueries],
-        nearest: NearestRows,
+        nearest: vectors.NearestRows,
         gate: Gate,
     ) -> None:
         """Add the rows of given partitions."""
@@ -377,9 +363,13 @@ class VectorSegment(OpenSegment):
         return self.model.partitions.by_distance(self.prepared(queries))[:, :count]
 
     def _add(
-        self, pairs: Sequence[PartitionQueries], queries: Matrix, nearest: NearestRows, gate: Gate
+        self,
+        pairs: Sequence[PartitionQueries],
+        queries: vectors.Matrix,
+        nearest: vectors.NearestRows,
+        gate: Gate,
     ) -> None:
-        few: dict[int, list[tuple[U64Array, Distances]]] = {}
+        few: dict[int, list[tuple[U64Array, vectors.Distances]]] = {}
         for place, ids, distances in self._score(pairs, queries, nearest, gate):
             if len(ids) > nearest.k:
                 nearest.add(place, ids, distances)
@@ -407,12 +397,12 @@ class VectorSegment(OpenSegment):
                 count += len(parts[-1])
         return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.uint64)
 
-    def prepared(self, queries: npt.NDArray[np.float32]) -> Matrix:
+    def prepared(self, queries: npt.NDArray[np.float32]) -> vectors.Matrix:
         """Return queries as the codes expect them."""
         wanted = self.dtype.query_matrix(queries)
         if wanted.dtype != np.uint8:
             wanted = wanted.astype(np.float32, copy=False)
-        return normalized(wanted) if self.model.metric is Metric.COSINE else wanted
+        return vectors.normalized(wanted) if self.model.metric is vectors.Metric.COSINE else wanted
 
     def entries(self) -> Iterator[pa.RecordBatch]:
         """Read all rows of all partitions."""
@@ -431,8 +421,10 @@ class VectorSegment(OpenSegment):
             return {}
         model = self.model
         metric = model.metric.value
-        is_normalized = isinstance(model.codes, ProductCodes) and model.metric is Metric.COSINE
-        code_metric = Metric.L2.value if is_normalized else metric
+        is_normalized = (
+            isinstance(model.codes, ProductCodes) and model.metric is vectors.Metric.COSINE
+        )
+        code_metric = vectors.Metric.L2.value if is_normalized else metric
         place = self._folder.place
         codes = {k: v for k, v in model.codes.metadata().items() if not k.startswith("codebook")}
         graph = model.graphs[0] if model.graphs else {}
@@ -487,7 +479,7 @@ class VectorSegment(OpenSegment):
             self.files.partition(number)
 
     def _rounds(
-        self, order: npt.NDArray[np.int64], probes: Probes, nearest: NearestRows
+        self, order: npt.NDArray[np.int64], probes: Probes, nearest: vectors.NearestRows
     ) -> Iterator[list[PartitionQueries]]:
         """Yield partitions with the queries that search them, until there are enough rows."""
         active = np.arange(len(order))
@@ -504,7 +496,11 @@ class VectorSegment(OpenSegment):
             start, stop = stop, min(2 * stop, probes.most, order.shape[1])
 
     def _score(
-        self, pairs: Sequence[PartitionQueries], queries: Matrix, nearest: NearestRows, gate: Gate
+        self,
+        pairs: Sequence[PartitionQueries],
+        queries: vectors.Matrix,
+        nearest: vectors.NearestRows,
+        gate: Gate,
     ) -> Iterator[_Scored]:
         """Yield the distances of the rows of partitions, computed at once for many queries."""
 
@@ -512,19 +508,19 @@ class VectorSegment(OpenSegment):
             return list(self._partition(*pair, queries, nearest, gate))
 
         if sum(len(places) for _, places in pairs) < _MANY_SCORES:
-            with one_thread():
+            with vectors.one_thread():
                 scored = [score(pair) for pair in pairs]
             yield from itertools.chain.from_iterable(scored)
             return
-        with Pool(usable_cores(), within=one_thread) as pool:
+        with Pool(usable_cores(), within=vectors.one_thread) as pool:
             yield from itertools.chain.from_iterable(pool.map(score, pairs))
 
     def _partition(
         self,
         number: int,
         places: npt.NDArray[np.int64],
-        queries: Matrix,
-        nearest: NearestRows,
+        queries: vectors.Matrix,
+        nearest: vectors.NearestRows,
         gate: Gate,
     ) -> Iterator[_Scored]:
         codes = self.model.codes

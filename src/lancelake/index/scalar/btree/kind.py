@@ -18,31 +18,8 @@ from lancelake.errors import InvalidRequestError
 from lancelake.expr.condition import Comparison, IsNull, Leaf, Membership, Operator
 from lancelake.expr.literals import is_binary
 from lancelake.format.index_meta import IndexDetails, IndexFile
-from lancelake.index import cache
-from lancelake.index.kind import (
-    DROPPED,
-    ROW_ID,
-    BuildInput,
-    BuiltSegment,
-    IdKind,
-    IndexKind,
-    Order,
-    Parameters,
-    RowMap,
-    SegmentFacts,
-    Segments,
-    SortedSegment,
-    ensure_known,
-)
-from lancelake.index.order import (
-    KeyPoints,
-    KeyRange,
-    Positions,
-    has_order,
-    place_of,
-    points_of,
-    range_of,
-)
+from lancelake.index import cache, kind
+from lancelake.index import order as key_order
 from lancelake.index.row_sets import EMPTY, Answer, RowIds, U64Array
 from lancelake.index.scalar.btree import build
 from lancelake.index.scalar.btree.build import (
@@ -103,10 +80,10 @@ def _day(value: pa.Scalar) -> str:
 _STALE = "has stale bounds"
 
 
-class BTreeSegment(SortedSegment):
+class BTreeSegment(kind.SortedSegment):
     """A BTREE that can be searched; its files are opened by the first search."""
 
-    def __init__(self, facts: SegmentFacts) -> None:
+    def __init__(self, facts: kind.SegmentFacts) -> None:
         self._folder = facts.folder
         self._dtype = facts.dtype
 
@@ -127,10 +104,10 @@ class BTreeSegment(SortedSegment):
             case Membership():
                 return self._membership(leaf)
             case _:
-                wanted = range_of(leaf)
+                wanted = key_order.range_of(leaf)
                 return None if wanted is None else self.answer_range(wanted)
 
-    def answer_range(self, wanted: KeyRange) -> Answer:
+    def answer_range(self, wanted: key_order.KeyRange) -> Answer:
         """Search a condition that is true for the keys of a range."""
         lookup = self.lookup
         pages = Pages(self._folder, lookup)
@@ -139,12 +116,12 @@ class BTreeSegment(SortedSegment):
             return ~Answer.exact(_set(self._range(lookup, pages, others)), pages.nulls())
         return Answer.exact(_set(self._range(lookup, pages, wanted)), pages.nulls())
 
-    def ids_in_range(self, wanted: KeyRange) -> U64Array:
+    def ids_in_range(self, wanted: key_order.KeyRange) -> U64Array:
         """Return the row ids of the keys of a range, in any order."""
         ids = self._range(self.lookup, self._pages(), wanted)
         return np.concatenate(ids) if ids else np.zeros(0, dtype=np.uint64)
 
-    def rows_at(self, wanted: KeyPoints) -> tuple[Positions, U64Array]:
+    def rows_at(self, wanted: key_order.KeyPoints) -> tuple[key_order.Positions, U64Array]:
         """Return the rows with one of several keys: the number of the key, and the row id."""
         points, id_parts = self._points(self.lookup, self._pages(), wanted)
         if not id_parts:
@@ -162,7 +139,7 @@ class BTreeSegment(SortedSegment):
         file = cache.of(folder.place)
         return cache.kept(file, _STALE, lambda: has_stale_bounds(folder, lookup), lambda _: 0)
 
-    def share_read(self, wanted: KeyRange) -> float:
+    def share_read(self, wanted: key_order.KeyRange) -> float:
         """Estimate the share of the pages that are read to answer a range."""
         lookup = self.lookup
         first, end = lookup.near(wanted)
@@ -198,7 +175,7 @@ class BTreeSegment(SortedSegment):
         low, high = ("N/A" if v is None else shown_value(v) for v in (lookup.min, lookup.max))
         return {"min": low, "max": high, "num_pages": lookup.num_pages}
 
-    def parameters(self) -> Parameters:
+    def parameters(self) -> kind.Parameters:
         """Return the number of rows of a page."""
         return {build.PAGE_ROWS_PARAMETER: self.lookup.page_rows}
 
@@ -214,25 +191,25 @@ class BTreeSegment(SortedSegment):
 
     def _membership(self, leaf: Membership) -> Answer:
         pages = self._pages()
-        rows = _set(self._points(self.lookup, pages, points_of(leaf.values))[1])
+        rows = _set(self._points(self.lookup, pages, key_order.points_of(leaf.values))[1])
         # What is not found in a list with a null is unknown.
         return Answer.never_false(rows) if leaf.has_null else Answer.exact(rows, pages.nulls())
 
-    def _range(self, lookup: Lookup, pages: Pages, wanted: KeyRange) -> list[U64Array]:
+    def _range(self, lookup: Lookup, pages: Pages, wanted: key_order.KeyRange) -> list[U64Array]:
         first, end = lookup.near(wanted)
         start, stop = lookup.inside(wanted)
         inside = range(start, min(end, stop)) if start < min(end, stop) else range(first, first)
         border = [*range(first, inside.start), *range(inside.stop, end)]
         parts: list[U64Array] = []
         for _, keys, ids in pages.read(lookup.numbers[border].tolist()):
-            low = place_of(keys, wanted.lower, 0)
-            high = place_of(keys, wanted.upper, len(keys))
+            low = key_order.place_of(keys, wanted.lower, 0)
+            high = key_order.place_of(keys, wanted.upper, len(keys))
             nulls = len(ids) - len(keys)
             parts.append(ids[nulls + low : nulls + high])
         return parts + pages.ids(lookup.numbers[inside.start : inside.stop].tolist())
 
     def _points(
-        self, lookup: Lookup, pages: Pages, wanted: KeyPoints
+        self, lookup: Lookup, pages: Pages, wanted: key_order.KeyPoints
     ) -> tuple[list[int], list[U64Array]]:
         """Return numbers of points, some of them repeated, and the row ids of each."""
         first, end = lookup.near_points(wanted)
@@ -261,12 +238,12 @@ def _is_most(pages: int, lookup: Lookup) -> bool:
     return pages > lookup.num_pages // 2
 
 
-def _complement(wanted: KeyRange) -> KeyRange | None:
+def _complement(wanted: key_order.KeyRange) -> key_order.KeyRange | None:
     """Return the keys outside a range that is open on one side."""
     if wanted.lower is None and wanted.upper is not None:
-        return KeyRange(lower=wanted.upper)
+        return key_order.KeyRange(lower=wanted.upper)
     if wanted.upper is None and wanted.lower is not None:
-        return KeyRange(upper=wanted.lower)
+        return key_order.KeyRange(upper=wanted.lower)
     return None
 
 
@@ -280,18 +257,18 @@ BY_ADDRESS = 1
 _PART = re.compile(r"part_(\d+)_page_lookup\.lance")
 
 
-class BTree(IndexKind):
+class BTree(kind.IndexKind):
     """Sorted values in pages: for equality, ranges, starts of texts, and nulls."""
 
     name = "BTREE"
     details_type = "btreeindexdetails"
     max_version = BY_ADDRESS
-    order = Order.VALUE
+    order = kind.Order.VALUE
     has_early_layouts = True
 
     def accepts(self, dtype: pa.DataType) -> bool:
         """Whether values of a type have an order."""
-        return has_order(dtype)
+        return key_order.has_order(dtype)
 
     def reads(self, folder: SegmentFolder) -> bool:
         """Whether the files have a layout that is read, with the nulls if there are any."""
@@ -307,10 +284,10 @@ class BTree(IndexKind):
 
         return folder.fits(build.PAGE_FILE, is_read)
 
-    def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
+    def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> kind.IdKind:
         """Return whether a segment stores addresses or stable row ids."""
         is_stable = has_stable_row_ids and index_version < BY_ADDRESS
-        return IdKind.STABLE_ID if is_stable else IdKind.ADDRESS
+        return kind.IdKind.STABLE_ID if is_stable else kind.IdKind.ADDRESS
 
     def new_version(self, *, has_stable_row_ids: bool) -> int:
         """Return the version of new segments: as in release 14, it stores addresses everywhere.
@@ -323,14 +300,14 @@ class BTree(IndexKind):
         """Whether there is a table of bounds."""
         return build.LOOKUP_FILE in names
 
-    def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
+    def build(self, rows: kind.BuildInput, folder: SegmentFolder) -> kind.BuiltSegment:
         """Write a segment as one file of pages."""
         page_rows = page_rows_of(rows.parameters, build.DEFAULT_PAGE_ROWS)
         written = write_one_file(folder, rows.dtype, rows.batches, page_rows)
         return _built(written, rows.index_version)
 
     def build_range(
-        self, rows: BuildInput, place: int, folder: SegmentFolder, *, attempt: int = 0
+        self, rows: kind.BuildInput, place: int, folder: SegmentFolder, *, attempt: int = 0
     ) -> WrittenPages:
         """Write the rows of one range of values, in value order, as a file of its own.
 
@@ -344,17 +321,17 @@ class BTree(IndexKind):
         self,
         ranges: Sequence[WrittenPages],
         dtype: pa.DataType,
-        parameters: Parameters,
+        parameters: kind.Parameters,
         folder: SegmentFolder,
         *,
         index_version: int = 0,
-    ) -> BuiltSegment:
+    ) -> kind.BuiltSegment:
         """Complete a segment of ranges that are written, from the lowest on."""
         page_rows = page_rows_of(parameters, build.DEFAULT_PAGE_ROWS)
         written = finish_ranges(folder, dtype, ranges, page_rows)
         return _built(written, index_version)
 
-    def write_part(self, rows: BuildInput, folder: SegmentFolder, first_fragment: int) -> None:
+    def write_part(self, rows: kind.BuildInput, folder: SegmentFolder, first_fragment: int) -> None:
         """Write a part of a segment, in value order, with bounds of its own."""
         page_rows = page_rows_of(rows.parameters, build.DEFAULT_PAGE_ROWS)
         number = build.part_number(first_fragment)
@@ -375,11 +352,13 @@ class BTree(IndexKind):
         write_one_file(folder, dtype, merged, page_rows)
         return [name(n) for n in numbers for name in (build.part_lookup, build.part_file)]
 
-    def open(self, facts: SegmentFacts) -> BTreeSegment:
+    def open(self, facts: kind.SegmentFacts) -> BTreeSegment:
         """Open a segment."""
         return BTreeSegment(facts)
 
-    def merge(self, segments: Segments, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
+    def merge(
+        self, segments: kind.Segments, rows: kind.BuildInput, folder: SegmentFolder
+    ) -> kind.BuiltSegment:
         """Merge several segments and new rows into one file of pages."""
         opened = [BTreeSegment(facts) for facts, _ in segments]
         streams: list[Iterable[pa.RecordBatch]] = [
@@ -393,7 +372,9 @@ class BTree(IndexKind):
         version = common_version(f for f, _ in segments) if segments else rows.index_version
         return _built(written, version)
 
-    def remap(self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder) -> BuiltSegment:
+    def remap(
+        self, facts: kind.SegmentFacts, row_map: kind.RowMap, folder: SegmentFolder
+    ) -> kind.BuiltSegment:
         """Write a segment with other row ids, in as many files of pages."""
         segment = BTreeSegment(facts)
         lookup, dtype = segment.lookup, facts.dtype
@@ -410,7 +391,7 @@ class BTree(IndexKind):
         return _built(written, facts.index_version)
 
 
-def common_version(segments: Iterable[SegmentFacts]) -> int:
+def common_version(segments: Iterable[kind.SegmentFacts]) -> int:
     """Return the version of segments to be merged, which store the same kind of row ids."""
     versions = {facts.index_version for facts in segments}
     if len(versions) > 1:
@@ -431,13 +412,13 @@ def _page_rows(lookup: IndexFileReader) -> int:
     return int(text) if text.isdecimal() else build.DEFAULT_PAGE_ROWS
 
 
-def _built(written: tuple[IndexFile, ...], index_version: int) -> BuiltSegment:
-    return BuiltSegment(details=_DETAILS, index_version=index_version, files=written)
+def _built(written: tuple[IndexFile, ...], index_version: int) -> kind.BuiltSegment:
+    return kind.BuiltSegment(details=_DETAILS, index_version=index_version, files=written)
 
 
-def page_rows_of(parameters: Parameters, default: int) -> int:
+def page_rows_of(parameters: kind.Parameters, default: int) -> int:
     """Return the number of rows per page that parameters ask for."""
-    ensure_known("BTREE", parameters, {build.PAGE_ROWS_PARAMETER})
+    kind.ensure_known("BTREE", parameters, {build.PAGE_ROWS_PARAMETER})
     page_rows = parameters.get(build.PAGE_ROWS_PARAMETER)
     if page_rows is None:
         return default
@@ -454,16 +435,16 @@ def _only(batches: Iterator[pa.RecordBatch], ids: RowIds | None) -> Iterator[pa.
         return
     is_wanted = ids.tester()
     for batch in batches:
-        is_kept = is_wanted(batch.column(ROW_ID).to_numpy())
+        is_kept = is_wanted(batch.column(kind.ROW_ID).to_numpy())
         yield batch if is_kept.all() else batch.filter(pa.array(is_kept))
 
 
-def _map_ids(batches: Iterator[pa.RecordBatch], row_map: RowMap) -> Iterator[pa.RecordBatch]:
+def _map_ids(batches: Iterator[pa.RecordBatch], row_map: kind.RowMap) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        ids = row_map(batch.column(ROW_ID).to_numpy())
+        ids = row_map(batch.column(kind.ROW_ID).to_numpy())
         columns = [batch.column(0), pa.array(ids, pa.uint64())]
         mapped = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
-        is_left = ids != np.uint64(DROPPED)
+        is_left = ids != np.uint64(kind.DROPPED)
         yield mapped if is_left.all() else mapped.filter(pa.array(is_left))
 
 

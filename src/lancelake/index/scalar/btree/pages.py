@@ -19,17 +19,7 @@ import pyarrow.compute as pc
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
 from lancelake.errors import CorruptTableError
 from lancelake.index import cache
-from lancelake.index.order import (
-    KeyPoints,
-    KeyRange,
-    Positions,
-    are_in_order,
-    keys_of,
-    place_of,
-    running_maximum,
-    search,
-    sort_positions,
-)
+from lancelake.index import order as key_order
 from lancelake.index.row_sets import EMPTY, RowIds, U64Array
 from lancelake.index.scalar.btree import build
 
@@ -52,9 +42,9 @@ class Lookup:
     path: str
     page_rows: int
     parts: tuple[PageFile, ...]
-    null_counts: Positions
+    null_counts: key_order.Positions
     """Nulls of each page, by its number."""
-    numbers: Positions
+    numbers: key_order.Positions
     """Numbers of the pages with values; those that start with nulls come first."""
     open_pages: int
     """Number of these pages that start with nulls."""
@@ -72,22 +62,24 @@ class Lookup:
         """Number of pages."""
         return len(self.null_counts)
 
-    def near(self, wanted: KeyRange) -> tuple[int, int]:
+    def near(self, wanted: key_order.KeyRange) -> tuple[int, int]:
         """Return the positions, first and end, of the pages that can have keys of a range."""
-        first = place_of(self.greatest, wanted.lower, 0)
-        end = self.open_pages + place_of(self.least, wanted.upper, len(self.least))
+        first = key_order.place_of(self.greatest, wanted.lower, 0)
+        end = self.open_pages + key_order.place_of(self.least, wanted.upper, len(self.least))
         return first, max(first, end)
 
-    def inside(self, wanted: KeyRange) -> tuple[int, int]:
+    def inside(self, wanted: key_order.KeyRange) -> tuple[int, int]:
         """Return the positions, first and end, of pages with only keys of a range."""
-        first = self.open_pages + place_of(self.least, wanted.lower, 0)
-        end = place_of(self.greatest, wanted.upper, len(self.greatest))
+        first = self.open_pages + key_order.place_of(self.least, wanted.lower, 0)
+        end = key_order.place_of(self.greatest, wanted.upper, len(self.greatest))
         return first, max(first, end)
 
-    def near_points(self, wanted: KeyPoints) -> tuple[Positions, Positions]:
+    def near_points(
+        self, wanted: key_order.KeyPoints
+    ) -> tuple[key_order.Positions, key_order.Positions]:
         """Return the same as `near`, for each of some points."""
-        first = search(self.greatest, wanted.first, "left")
-        end = self.open_pages + search(self.least, wanted.last, "right")
+        first = key_order.search(self.greatest, wanted.first, "left")
+        end = self.open_pages + key_order.search(self.least, wanted.last, "right")
         return first, np.maximum(first, end)
 
     def part_of(self, page: int) -> PageFile:
@@ -126,17 +118,17 @@ def _read(reader: IndexFileReader, path: str) -> Lookup:
     if not np.array_equal(numbers, np.arange(len(numbers))):
         raise CorruptTableError(f"index file {path} does not list each page once", path=path)
     low, high = (_column(table, name) for name in (build.MIN, build.MAX))
-    low_keys, high_keys = keys_of(low), keys_of(high)
-    if is_ordered := are_in_order(low_keys, high_keys):
+    low_keys, high_keys = key_order.keys_of(low), key_order.keys_of(high)
+    if is_ordered := key_order.are_in_order(low_keys, high_keys):
         without_values = high_keys.null_count
         order, least = numbers[without_values:], low_keys[without_values:]
         greatest = high_keys[without_values:]
     else:
-        order = sort_positions(low_keys)
+        order = key_order.sort_positions(low_keys)
         order = order[high_keys.is_valid().to_numpy(zero_copy_only=False)[order]]
         least = low_keys.take(pa.array(order))
-        greatest = running_maximum(high_keys.take(pa.array(order)))
-    last = int(search(greatest, greatest[-1:], "left")[0]) if len(order) else 0
+        greatest = key_order.running_maximum(high_keys.take(pa.array(order)))
+    last = int(key_order.search(greatest, greatest[-1:], "left")[0]) if len(order) else 0
     return Lookup(
         path=path,
         page_rows=_page_rows(reader, path),
@@ -176,7 +168,7 @@ def _parts(reader: IndexFileReader, path: str, pages: int) -> tuple[PageFile, ..
     return tuple(parts)
 
 
-def _numbers(table: pa.Table) -> Positions:
+def _numbers(table: pa.Table) -> key_order.Positions:
     return np.asarray(_column(table, build.PAGE).to_numpy(), dtype=np.int64)
 
 
@@ -268,7 +260,7 @@ class Pages:
             path = self._folder.file(self._lookup.part_of(page).name).path
             msg = f"index file {path}: page {page} does not start with its {nulls} nulls"
             raise CorruptTableError(msg, path=path)
-        return keys_of(values[nulls:])
+        return key_order.keys_of(values[nulls:])
 
     def _read_pages(
         self, pages: Sequence[int], *, only_ids: bool = False
@@ -352,16 +344,16 @@ def _is_stale(reader: IndexFileReader, lookup: Lookup, part: PageFile) -> bool:
     if greatest.null_count:
         return True
     bounds = lookup.greatest.take(pa.array(_places(lookup)[numbers[has_values]]))
-    return pc.all(pc.less_equal(keys_of(greatest), bounds)).as_py() is False
+    return pc.all(pc.less_equal(key_order.keys_of(greatest), bounds)).as_py() is False
 
 
-def _places(lookup: Lookup) -> Positions:
+def _places(lookup: Lookup) -> key_order.Positions:
     """Return the position of each page among those with values."""
     places = np.zeros(lookup.num_pages, dtype=np.int64)
     places[lookup.numbers] = np.arange(len(lookup.numbers))
     return places
 
 
-def _values(reader: IndexFileReader, rows: Positions) -> pa.Array:
+def _values(reader: IndexFileReader, rows: key_order.Positions) -> pa.Array:
     column = reader.take(rows.tolist(), columns=[build.VALUES]).column(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
