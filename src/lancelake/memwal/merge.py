@@ -15,18 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancelake import log
+from lancelake import errors, log
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.column_file import WriteTask
 from lancelake.engine import port
 from lancelake.engine.port import Engine, Job, LocalEngine
-from lancelake.errors import (
-    ContentionError,
-    CorruptTableError,
-    IncompatibleConflictError,
-    RetryableConflictError,
-    StorageUnavailableError,
-)
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.merged_generation import MergedGeneration
 from lancelake.format.row_address import by_fragment
@@ -46,23 +39,8 @@ from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.storage.store import ObjectStore
-from lancelake.table.merge.clauses import (
-    DeleteRow,
-    Duplicates,
-    InsertAll,
-    InsertValues,
-    MergeSpec,
-    UpdateAll,
-    UpdateSet,
-)
-from lancelake.table.merge.match import (
-    MatchKeys,
-    Pairs,
-    balance,
-    balance_scans,
-    read_pairs,
-    with_keys,
-)
+from lancelake.table import publish
+from lancelake.table.merge import clauses, match
 from lancelake.table.merge.run import change_of, plan_merge
 from lancelake.table.merge.source import SourceRows, key_fields, read_source
 from lancelake.table.merge.write import (
@@ -74,13 +52,6 @@ from lancelake.table.merge.write import (
 )
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.operation_record import RowCounts
-from lancelake.table.publish import (
-    DEFAULT,
-    DEFAULT_CHOICES,
-    CommitChoices,
-    Retries,
-    retry_on_newest,
-)
 from lancelake.table.row_steps import AddedRows, RowChange, commit_rows, divided, row_files
 from lancelake.threads import aside, driven_aside
 
@@ -120,11 +91,11 @@ class MatchRegions:
         view = self.view.opened()
         keys = view.numbered_keys
         fields = key_fields(view.shape.keys, view.base.manifest.schema)
-        scans = tuple(with_keys(view.base, fields, keys, self.scans))
+        scans = tuple(match.with_keys(view.base, fields, keys, self.scans))
         if not scans:
             return port.dumps([])
         matches = [
-            MatchKeys(scans=scans, fields=fields, keys=part, are_unique=keys.are_unique).run()
+            match.MatchKeys(scans=scans, fields=fields, keys=part, are_unique=keys.are_unique).run()
             for part in keys.parts(_KEYS_AT_ONCE)
         ]
         return port.dumps(matches)
@@ -137,7 +108,7 @@ class WriteRegions:
     view: PinnedView
     places: tuple[int, ...]
     """Positions of the regions in the view."""
-    pairs: Pairs
+    pairs: match.Pairs
     """Rows of these regions that replace or delete rows of the table, by number."""
     write: WriteTask
 
@@ -155,7 +126,7 @@ class WriteRegions:
             numbers = first[places] + (self.pairs.source & _PLACE_MASK)
             pairs = replace(self.pairs, source=numbers)
             # That no key is in two regions is checked where keys are matched.
-            source, spec = _with_spec(view.shape, rows, Duplicates.INSERT_ALL)
+            source, spec = _with_spec(view.shape, rows, clauses.Duplicates.INSERT_ALL)
             merge = plan_merge(view.base, source, spec, LocalEngine(), pairs=pairs)
             return WritePortions(portions=merge.portions, write=self.write, key=merge.key).run()
 
@@ -181,42 +152,44 @@ def _read_rows(
 
 
 def _with_spec(
-    shape: RowShape, rows: SourceRows, duplicates: Duplicates
-) -> tuple[SourceRows, MergeSpec]:
+    shape: RowShape, rows: SourceRows, duplicates: clauses.Duplicates
+) -> tuple[SourceRows, clauses.MergeSpec]:
     """Delete the rows of tombstones; replace or insert all others."""
     if not pc.any(rows.columns([TOMBSTONE]).column(0)).as_py():
         # Without tombstones nothing has to be decided row by row.
-        spec = MergeSpec(
+        spec = clauses.MergeSpec(
             on=shape.keys,
-            matched=(UpdateAll(),),
-            not_matched=(InsertAll(),),
+            matched=(clauses.UpdateAll(),),
+            not_matched=(clauses.InsertAll(),),
             duplicates=duplicates,
         )
         return rows.without(TOMBSTONE), spec
     deleted = f"source.{quoted_name(TOMBSTONE)}"
     values = FrozenMap({n: f"source.{quoted_name(n)}" for n in shape.table.names})
-    spec = MergeSpec(
+    spec = clauses.MergeSpec(
         on=shape.keys,
-        matched=(DeleteRow(condition=deleted), UpdateSet(values=values)),
-        not_matched=(InsertValues(values=values, condition=f"NOT {deleted}"),),
+        matched=(clauses.DeleteRow(condition=deleted), clauses.UpdateSet(values=values)),
+        not_matched=(clauses.InsertValues(values=values, condition=f"NOT {deleted}"),),
         duplicates=duplicates,
     )
     return rows, spec
 
 
-def _match(base: Snapshot, view: PinnedView, engine: Engine) -> Pairs:
+def _match(base: Snapshot, view: PinnedView, engine: Engine) -> match.Pairs:
     names = RowShape.of(base).keys
     request = ScanRequest(
         columns=names, with_row_address=True, batch_size=_BATCH_ROWS, remembers_small=True
     )
     count = engine.parallelism
-    groups = balance_scans(divided(plan(base, request).tasks, count), count)
+    groups = match.balance_scans(divided(plan(base, request).tasks, count), count)
     tasks = [MatchRegions(view=view, scans=group) for group in groups]
     job = Job(description=f"match keys of {base.location.uri}", tasks=tasks)
-    return read_pairs(part for result in engine.run(job) for part in port.loads(result))
+    return match.read_pairs(part for result in engine.run(job) for part in port.loads(result))
 
 
-def _write(base: Snapshot, view: PinnedView, pairs: Pairs, engine: Engine) -> list[WrittenRows]:
+def _write(
+    base: Snapshot, view: PinnedView, pairs: match.Pairs, engine: Engine
+) -> list[WrittenRows]:
     tasks = [
         WriteRegions(
             view=view,
@@ -238,7 +211,7 @@ def _groups(view: PinnedView, parallelism: int) -> list[tuple[int, ...]]:
     ]
     count = max(1, min(parallelism, -(-sum(sizes) // _ROWS_PER_TASK)))
     largest_first = sorted(range(len(sizes)), key=lambda place: -sizes[place])
-    groups = balance(largest_first, count, lambda place: sizes[place])
+    groups = match.balance(largest_first, count, lambda place: sizes[place])
     return [tuple(sorted(group)) for group in groups]
 
 
@@ -256,8 +229,8 @@ def merge_generations(
     regions: Sequence[uuid.UUID] | None = None,
     *,
     engine: Engine | None = None,
-    choices: CommitChoices = DEFAULT_CHOICES,
-    retries: Retries = DEFAULT,
+    choices: publish.CommitChoices = publish.DEFAULT_CHOICES,
+    retries: publish.Retries = publish.DEFAULT,
     store: ObjectStore | None = None,
 ) -> MergedRegions:
     """Merge the flushed generations of regions, by default of all, and commit once.
@@ -272,24 +245,24 @@ def merge_generations(
     def attempt(version: Snapshot) -> MergedRegions:
         try:
             todo = pin(version, Freshness.FLUSHED, regions, store=store)
-        except CorruptTableError as error:
+        except errors.CorruptTableError as error:
             if not _is_replaced(version):
                 raise
             # Generations that another merge has merged since may be collected already.
-            raise RetryableConflictError(error.problem) from error
+            raise errors.RetryableConflictError(error.problem) from error
         if not todo.regions:
             return MergedRegions(snapshot=version, marks=(), counts=RowCounts())
         try:
             return _merge(version, todo, engine, choices.within(retries))
-        except IncompatibleConflictError as conflict:
+        except errors.IncompatibleConflictError as conflict:
             if not _was_merged(version, todo):
                 raise
             # What is left to merge is decided again.
-            raise RetryableConflictError(conflict.problem) from conflict
+            raise errors.RetryableConflictError(conflict.problem) from conflict
 
     clock = base.location.session.clock
     with log.Operation(log.MEMWAL, _SENTENCE, base.location.uri, clock=clock) as operation:
-        done = retry_on_newest(base, attempt, retries)
+        done = publish.retry_on_newest(base, attempt, retries)
         if done.marks:
             operation.facts |= _facts(done)
     return done
@@ -309,7 +282,7 @@ def _facts(done: MergedRegions) -> log.Facts:
 
 
 def _merge(
-    base: Snapshot, todo: PinnedView, engine: Engine | None, choices: CommitChoices
+    base: Snapshot, todo: PinnedView, engine: Engine | None, choices: publish.CommitChoices
 ) -> MergedRegions:
     marks = tuple(
         MergedGeneration(
@@ -321,12 +294,15 @@ def _merge(
         return _commit(base, _change_by_tasks(base, todo, engine), marks, choices)
     view = todo.of(base)
     with _read_rows(view, range(len(view.regions))) as (rows, _):
-        source, spec = _with_spec(view.shape, rows, Duplicates.REFUSE)
+        source, spec = _with_spec(view.shape, rows, clauses.Duplicates.REFUSE)
         return _commit(base, change_of(base, source, spec), marks, choices)
 
 
 def _commit(
-    base: Snapshot, change: RowChange, marks: tuple[MergedGeneration, ...], choices: CommitChoices
+    base: Snapshot,
+    change: RowChange,
+    marks: tuple[MergedGeneration, ...],
+    choices: publish.CommitChoices,
 ) -> MergedRegions:
     done = commit_rows(base, replace(change, merged_generations=marks), choices)
     return MergedRegions(snapshot=done.snapshot, marks=marks, counts=done.counts)
@@ -365,7 +341,7 @@ class BackgroundMerger:
         *,
         every: timedelta = _MINUTE,
         collects: bool = True,
-        choices: CommitChoices = DEFAULT_CHOICES,
+        choices: publish.CommitChoices = publish.DEFAULT_CHOICES,
     ) -> None:
         """Start the thread."""
         self._base = base
@@ -426,7 +402,7 @@ class BackgroundMerger:
                 wanted = self._wanted
             try:
                 self._merge()
-            except (ContentionError, StorageUnavailableError):
+            except (errors.ContentionError, errors.StorageUnavailableError):
                 pass
             except BaseException as error:  # noqa: BLE001  # raised by the caller's next call
                 self._failure = error

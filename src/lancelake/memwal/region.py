@@ -11,19 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from lancelake import errors
 from lancelake.clock import Clock, SystemClock
 from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.versions import latest_version, list_versions, open_line
-from lancelake.errors import (
-    AlreadyExistsError,
-    ContentionError,
-    CorruptTableError,
-    InvalidRequestError,
-    LanceTableError,
-    ObjectNotFoundError,
-    StorageUnavailableError,
-    WriterFencedError,
-)
 from lancelake.format.index_meta import MEM_WAL
 from lancelake.format.memwal import details, region_manifest, wal_files
 from lancelake.format.memwal.details import MemWalDetails
@@ -66,12 +57,12 @@ class RegionFiles:
         path = wal_files.manifest(self.region, version)
         try:
             manifest = region_manifest.decode(self.store.get(path))
-        except ObjectNotFoundError:
+        except errors.ObjectNotFoundError:
             return None
         number, region = manifest.version, manifest.region_id
         if (region, number) != (self.region, version):
             msg = f"{path} is the manifest of version {number} of region {region}"
-            raise CorruptTableError(msg, path=path)
+            raise errors.CorruptTableError(msg, path=path)
         return manifest
 
     def create_manifest(self, manifest: RegionManifest) -> None:
@@ -83,7 +74,7 @@ class RegionFiles:
     def write_hint(self, version: int) -> None:
         """Write the hint at the newest manifest, which only saves calls: it may fail."""
         hint = region_manifest.encode_hint(version)
-        with suppress(LanceTableError):
+        with suppress(errors.LanceTableError):
             self.store.put(wal_files.version_hint(self.region), hint, durable=False)
 
     def newest_listed(self) -> int:
@@ -113,15 +104,15 @@ class RegionFiles:
         path = wal_files.wal_entry(self.region, position)
         try:
             return wal_files.decode(self.entry_bytes(position), path=path)
-        except ObjectNotFoundError as error:
+        except errors.ObjectNotFoundError as error:
             msg = f"the WAL of region {self.region} has no entry at position {position}"
-            raise CorruptTableError(msg, path=path) from error
+            raise errors.CorruptTableError(msg, path=path) from error
 
     def hint(self) -> int | None:
         """Read the hint at the newest manifest; None when it is missing or damaged."""
         try:
             return region_manifest.decode_hint(self.store.get(wal_files.version_hint(self.region)))
-        except ObjectNotFoundError:
+        except errors.ObjectNotFoundError:
             return None
 
     def _hinted(self) -> RegionManifest | None:
@@ -198,24 +189,24 @@ def claim(
         if ensure_allowed is not None:
             ensure_allowed()
         if not current.is_active:
-            raise InvalidRequestError(
+            raise errors.InvalidRequestError(
                 f"region {files.region} is sealed and accepts no more rows",
                 region=str(files.region),
             )
         if current.spec_id != new.spec_id:
             msg = f"region {files.region} has region spec {current.spec_id}, not {new.spec_id}"
-            raise InvalidRequestError(msg, region=str(files.region))
+            raise errors.InvalidRequestError(msg, region=str(files.region))
         claimed = current.claimed()
         try:
             files.create_manifest(claimed)
-        except (AlreadyExistsError, StorageUnavailableError):
+        except (errors.AlreadyExistsError, errors.StorageUnavailableError):
             # After a lost reply the claim may be ours, or another writer's with the same bytes:
             # only a further epoch is certain to be ours.
             continue
         if _is_newest(files, claimed, began):
             return claimed
     msg = f"region {files.region} could not be claimed in {_ATTEMPTS} attempts"
-    raise ContentionError(msg, region=str(files.region))
+    raise errors.ContentionError(msg, region=str(files.region))
 
 
 def fence(files: RegionFiles, claimed: RegionManifest) -> int:
@@ -235,11 +226,11 @@ def fence(files: RegionFiles, claimed: RegionManifest) -> int:
             raise fenced(files)
 
 
-def fenced(files: RegionFiles) -> WriterFencedError:
+def fenced(files: RegionFiles) -> errors.WriterFencedError:
     """Return the error of a writer whose region was claimed by another."""
     msg = f"another writer has claimed region {files.region}"
     action = "Open a new writer if this process is still to write to it."
-    return WriterFencedError(msg, region=str(files.region), action=action)
+    return errors.WriterFencedError(msg, region=str(files.region), action=action)
 
 
 def ensure_epoch(files: RegionFiles, epoch: int | None) -> RegionManifest:
@@ -283,12 +274,12 @@ def update_manifest(
         changed = change(current)
         try:
             files.create_manifest(changed)
-        except (AlreadyExistsError, StorageUnavailableError):
+        except (errors.AlreadyExistsError, errors.StorageUnavailableError):
             continue
         if _is_newest(files, changed, began):
             return changed
     msg = f"the manifest of region {files.region} could not be written in {_ATTEMPTS} attempts"
-    raise ContentionError(msg, region=str(files.region))
+    raise errors.ContentionError(msg, region=str(files.region))
 
 
 def has_mem_wal(version: Snapshot) -> bool:
@@ -300,7 +291,7 @@ def details_of(base: Snapshot) -> MemWalDetails:
     """Return the MemWAL details of a version; raise for a table without a MemWAL."""
     entry = next((i for i in base.indices if i.name == MEM_WAL), None)
     if entry is None:
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             "the table has no MemWAL", table=base.location.uri, version=base.version
         )
     return details.of_entry(entry)
@@ -310,14 +301,14 @@ def ensure_ended(base: Snapshot) -> None:
     """Raise AlreadyExistsError if the newest version of the table has a MemWAL."""
     newest = _newest(base)
     if has_mem_wal(newest):
-        raise AlreadyExistsError("the table already has a MemWAL", version=newest.version)
+        raise errors.AlreadyExistsError("the table already has a MemWAL", version=newest.version)
 
 
 def ensure_not_ended(base: Snapshot) -> Snapshot:
     """Return the newest version of the table; raise WriterFencedError if it has no MemWAL."""
     newest = _newest(base)
     if not has_mem_wal(newest):
-        raise WriterFencedError(
+        raise errors.WriterFencedError(
             f"version {newest.version} of the table has no MemWAL",
             action="Rows that were not merged have been discarded.",
         )
@@ -333,7 +324,7 @@ def ensure_writable(base: Snapshot, shape: RowShape) -> None:
     if newest.version == base.version:
         return
     if not has_mem_wal(newest):
-        raise InvalidRequestError(f"version {newest.version} of the table has no MemWAL")
+        raise errors.InvalidRequestError(f"version {newest.version} of the table has no MemWAL")
     now = {field.id: (field.name, field.logical_type) for field in newest.manifest.schema.fields}
     changed = [
         f"column {field.name}"
@@ -343,7 +334,7 @@ def ensure_writable(base: Snapshot, shape: RowShape) -> None:
     if tuple(field.name for field in newest.manifest.schema.primary_key()) != shape.keys:
         changed.append("the primary key")
     if changed:
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             f"{changed[0]} has changed by version {newest.version}",
             action="Open a new writer on the newest version.",
         )
@@ -415,7 +406,7 @@ class EndWatch:
         for attempt in range(_WATCH_ATTEMPTS):
             try:
                 self._look()
-            except StorageUnavailableError:
+            except errors.StorageUnavailableError:
                 if attempt + 1 == _WATCH_ATTEMPTS:
                     raise
             else:

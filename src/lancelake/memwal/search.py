@@ -12,16 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from lancelake import errors
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.data.deletion_files import known_deletions
-from lancelake.errors import (
-    CorruptTableError,
-    InternalError,
-    ObjectNotFoundError,
-    UnsupportedError,
-    naming,
-)
 from lancelake.expr.condition import Column, Membership
 from lancelake.expr.predicate import Filter, joined, predicate
 from lancelake.format.arrow_schema import public_schema, storage_schema
@@ -79,12 +73,12 @@ class ViewSearch:
 
         With several queries, the column `query_index` has the number of the query.
         """
-        with naming(self.view.base.location.uri, self.view.base.version):
+        with errors.naming(self.view.base.location.uri, self.view.base.version):
             return self._nearest(query)
 
     def text(self, query: TextQuery, limit: int | None = None) -> pa.Table:
         """Return the rows that match with their scores, the best first."""
-        with naming(self.view.base.location.uri, self.view.base.version):
+        with errors.naming(self.view.base.location.uri, self.view.base.version):
             return self._text(query, limit)
 
     def search(self, request: SearchRequest) -> pa.Table:
@@ -128,7 +122,7 @@ class ViewSearch:
         prepared = plan_vector_search(self.view.base, request, self._mask)
         search = prepared.finder
         if not isinstance(search, VectorSearch):
-            raise InternalError("a vector search finds the nearest rows")
+            raise errors.InternalError("a vector search finds the nearest rows")
         with prepared.run() as reader:
             found = reader.read_all()
         flat = _flattened(unmerged.rows)
@@ -277,9 +271,11 @@ class _Allowed:
 def ensure_searchable(*, with_row_id: bool, prefilter: bool) -> None:
     """Refuse what a search with rows that are not merged cannot do."""
     if with_row_id:
-        raise UnsupportedError("rows that are not merged have no row id")
+        raise errors.UnsupportedError("rows that are not merged have no row id")
     if not prefilter:
-        raise UnsupportedError("a search of rows that are not merged filters before it searches")
+        raise errors.UnsupportedError(
+            "a search of rows that are not merged filters before it searches"
+        )
 
 
 @lru_cache(maxsize=_OPEN_SEARCHES)
@@ -370,7 +366,7 @@ def _possible(opened: Snapshot, shape: RowShape, wanted: pa.RecordBatch) -> pa.R
         return wanted
     try:
         data = opened.location.store.get(wal_files.BLOOM_FILE)
-    except ObjectNotFoundError:
+    except errors.ObjectNotFoundError:
         return wanted
     return wanted.filter(pa.array(wal_keys.may_contain(data, columns)))
 
@@ -392,7 +388,7 @@ def _indexed(opened: Snapshot, shape: RowShape, wanted: pa.RecordBatch) -> U64Ar
     count = physical_rows(opened.files, opened.manifest_at, fragments[0])
     if len(offsets) and int(offsets.max()) >= count:
         problem = f"the key index of {opened.location.uri} has rows that its generation lacks"
-        raise CorruptTableError(problem, path=wal_files.KEY_INDEX)
+        raise errors.CorruptTableError(problem, path=wal_files.KEY_INDEX)
     gone = known_deletions(opened.files, fragments[0])
     kept = np.array([offset for offset in offsets.tolist() if offset not in gone], dtype=np.uint64)
     return row_addresses(fragments[0].id, kept)

@@ -9,15 +9,10 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancelake import errors
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.conform import Conformer
 from lancelake.data.schema_check import ensure_fits
-from lancelake.errors import (
-    CorruptTableError,
-    InvalidRequestError,
-    SchemaMismatchError,
-    UnsupportedError,
-)
 from lancelake.format.arrow_schema import FIELD_ID, storage_field
 from lancelake.format.file_version import FileVersion
 from lancelake.format.ids import FieldId
@@ -44,13 +39,13 @@ class RowShape:
         _ensure_columns(schema, base.manifest.data_version)
         keys = schema.primary_key()
         if not keys:
-            raise InvalidRequestError("a MemWAL needs a table with a primary key")
+            raise errors.InvalidRequestError("a MemWAL needs a table with a primary key")
         for key in keys:
             kind = storage_field(key).type
             if key not in schema.fields or not wal_keys.is_supported(kind):
                 msg = f"column {key.name} of type {key.logical_type} cannot be the key of a MemWAL"
                 action = "Use a top-level column of integers, booleans, strings or bytes."
-                raise UnsupportedError(msg, column=key.name, action=action)
+                raise errors.UnsupportedError(msg, column=key.name, action=action)
         names = tuple(key.name for key in keys)
         return RowShape(table=schema, data_version=base.manifest.data_version, keys=names)
 
@@ -88,7 +83,7 @@ class RowShape:
         missing = [name for name in self.table.names if name not in rows.schema.names]
         if missing:
             msg = f"column {missing[0]} is missing: an upsert replaces whole rows"
-            raise SchemaMismatchError(msg, path=missing[0])
+            raise errors.SchemaMismatchError(msg, path=missing[0])
         return tuple(
             self._marked(batch.columns, is_deleted=False)
             for batch in self._conformed(self.table, rows)
@@ -150,7 +145,7 @@ class RowShape:
                 continue
             for name in self.keys:
                 if batch.column(name).null_count:
-                    raise InvalidRequestError(f"key column {name} has nulls", column=name)
+                    raise errors.InvalidRequestError(f"key column {name} has nulls", column=name)
             yield conformer(batch)
 
     def _marked(self, columns: Sequence[pa.Array], *, is_deleted: bool) -> pa.RecordBatch:
@@ -166,15 +161,15 @@ def live(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def _ensure_columns(schema: Schema, version: FileVersion) -> None:
     if version is FileVersion.LEGACY:
-        raise UnsupportedError("a table with legacy data files cannot have a MemWAL")
+        raise errors.UnsupportedError("a table with legacy data files cannot have a MemWAL")
     if TOMBSTONE in schema.names:
         msg = f"a table with a column named {TOMBSTONE} cannot have a MemWAL"
-        raise UnsupportedError(msg, column=TOMBSTONE)
+        raise errors.UnsupportedError(msg, column=TOMBSTONE)
     for field in schema.walk():
         if has_blobs(field) or field.is_json:
             kind = "JSON" if field.is_json else "blobs"
             msg = f"column {field.name} has {kind}, which a MemWAL does not support"
-            raise UnsupportedError(msg, column=field.name)
+            raise errors.UnsupportedError(msg, column=field.name)
 
 
 def _with_id(field: pa.Field, field_id: int) -> pa.Field:
@@ -204,7 +199,7 @@ def _named(batch: pa.RecordBatch, name: str) -> pa.Array | None:
 def _adopted(column: pa.Array | None, target: pa.Field, rows: int) -> pa.Array:
     if column is None:
         if not target.nullable:
-            raise CorruptTableError(f"rows of the MemWAL have no key column {target.name}")
+            raise errors.CorruptTableError(f"rows of the MemWAL have no key column {target.name}")
         return pa.nulls(rows, target.type)
     if column.type.equals(target.type):
         return column
@@ -217,4 +212,4 @@ def _adopted(column: pa.Array | None, target: pa.Field, rows: int) -> pa.Array:
         f"column {target.name} has type {target.type}, but rows of the MemWAL have {column.type}; "
         "a column's type cannot change while rows are not merged"
     )
-    raise UnsupportedError(msg, column=target.name)
+    raise errors.UnsupportedError(msg, column=target.name)

@@ -13,26 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancelake import errors
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import (
-    ContentionError,
-    CorruptTableError,
-    InvalidRequestError,
-    ObjectNotFoundError,
-    WriterFencedError,
-    naming,
-)
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.memwal import wal_files, wal_keys
+from lancelake.format.memwal import region_spec, wal_files, wal_keys
 from lancelake.format.memwal.region_manifest import RegionManifest
-from lancelake.format.memwal.region_spec import (
-    FIELD,
-    SPEC_ID,
-    Bucketed,
-    ByValue,
-    RegionSpec,
-    Unsharded,
-)
 from lancelake.memwal.region import RegionFiles, details_of
 from lancelake.memwal.shape import RowShape
 from lancelake.memwal.writer import Convert, RegionWriter, WriterOptions
@@ -48,11 +33,11 @@ class Region:
 
     def new_manifest(self) -> RegionManifest:
         """Return the state of the region before its first writer."""
-        values = ((FIELD, self.value),)
-        return RegionManifest(region_id=self.id, spec_id=SPEC_ID, field_values=values)
+        values = ((region_spec.FIELD, self.value),)
+        return RegionManifest(region_id=self.id, spec_id=region_spec.SPEC_ID, field_values=values)
 
 
-def region_of(spec: RegionSpec | None, region: uuid.UUID) -> RegionManifest:
+def region_of(spec: region_spec.RegionSpec | None, region: uuid.UUID) -> RegionManifest:
     """Return the state before its first writer of a region that a caller named.
 
     The value of a region is recorded where its id reveals it.
@@ -60,37 +45,39 @@ def region_of(spec: RegionSpec | None, region: uuid.UUID) -> RegionManifest:
     match spec:
         case None:
             return RegionManifest(region_id=region)
-        case Unsharded():
+        case region_spec.Unsharded():
             values = {wal_files.unsharded_region(): 0}
-        case Bucketed():
+        case region_spec.Bucketed():
             values = {wal_files.bucket_region(n): n for n in range(spec.buckets)}
-        case ByValue():
+        case region_spec.ByValue():
             values = {}
         case _:
             assert_never(spec)
     if region not in values:
-        return RegionManifest(region_id=region, spec_id=SPEC_ID)
+        return RegionManifest(region_id=region, spec_id=region_spec.SPEC_ID)
     return Region(id=region, value=values[region].to_bytes(4, "little")).new_manifest()
 
 
 def routed(
-    spec: RegionSpec | None, shape: RowShape, rows: pa.RecordBatch
+    spec: region_spec.RegionSpec | None, shape: RowShape, rows: pa.RecordBatch
 ) -> Iterator[tuple[Region, pa.RecordBatch]]:
     """Divide rows by region; rows of a region keep their order."""
     match spec:
         case None:
-            raise InvalidRequestError("the MemWAL has no region spec: name the region of a writer")
-        case Unsharded():
+            raise errors.InvalidRequestError(
+                "the MemWAL has no region spec: name the region of a writer"
+            )
+        case region_spec.Unsharded():
             value = (0).to_bytes(4, "little")
             yield Region(id=wal_files.unsharded_region(), value=value), rows
-        case Bucketed():
+        case region_spec.Bucketed():
             numbers = wal_keys.buckets(_source(spec, shape, rows), spec.buckets)
             for bucket in np.unique(numbers).tolist():
                 region = Region(
                     id=wal_files.bucket_region(bucket), value=bucket.to_bytes(4, "little")
                 )
                 yield region, rows.filter(pa.array(numbers == bucket))
-        case ByValue():
+        case region_spec.ByValue():
             source = _source(spec, shape, rows)
             for scalar in pc.unique(source):
                 value = _raw(scalar)
@@ -100,16 +87,18 @@ def routed(
             assert_never(spec)
 
 
-def _source(spec: Bucketed | ByValue, shape: RowShape, rows: pa.RecordBatch) -> pa.Array:
+def _source(
+    spec: region_spec.Bucketed | region_spec.ByValue, shape: RowShape, rows: pa.RecordBatch
+) -> pa.Array:
     field = next((f for f in shape.table.fields if f.id == spec.column), None)
     if field is None:
-        raise CorruptTableError(
+        raise errors.CorruptTableError(
             f"the region spec refers to field {spec.column}, which does not exist"
         )
     if field.name not in shape.keys:
         # A row could then leave its region, and its earlier value would come back.
         msg = f"column {field.name} chooses the region of a row, but is not part of the key"
-        raise InvalidRequestError(msg, column=field.name)
+        raise errors.InvalidRequestError(msg, column=field.name)
     return rows.column(field.name)
 
 
@@ -122,7 +111,7 @@ def _raw(scalar: pa.Scalar) -> bytes:
     if pa.types.is_integer(kind):
         signed = bool(pa.types.is_signed_integer(kind))
         return int(value).to_bytes(kind.bit_width // 8, "little", signed=signed)
-    raise InvalidRequestError(f"a column of type {kind} cannot choose a region")
+    raise errors.InvalidRequestError(f"a column of type {kind} cannot choose a region")
 
 
 _DEFAULT = WriterOptions()
@@ -185,7 +174,7 @@ class TableWriter:
             raise failure
 
     def _write(self, convert: Convert, given: pa.Table | pa.RecordBatch) -> None:
-        with naming(self._base.location.uri, self._base.version):
+        with errors.naming(self._base.location.uri, self._base.version):
             for batch in convert(given):
                 for region, rows in routed(self._spec, self._shape, batch):
                     self._writer(region).write((rows,))
@@ -241,12 +230,12 @@ def write_once(
                 return False
             writer.write(batches, _with(batches_before, unit))
             writer.close(flush=writer.tail_rows >= flushed_rows)
-        except WriterFencedError:
+        except errors.WriterFencedError:
             # Another task has the region now, and perhaps it writes the same batch.
             continue
         return True
     msg = f"batch {unit.batch} of query {unit.query} was fenced {_ATTEMPTS} times"
-    raise ContentionError(msg, region=str(region.region_id))
+    raise errors.ContentionError(msg, region=str(region.region_id))
 
 
 def last_batches(files: RegionFiles) -> Mapping[str, int]:
@@ -257,7 +246,7 @@ def last_batches(files: RegionFiles) -> Mapping[str, int]:
     for position in reversed(files.positions()):
         try:
             data = files.entry_bytes(position)
-        except ObjectNotFoundError:
+        except errors.ObjectNotFoundError:
             # Collected since the listing: a later entry has been read, or follows.
             continue
         units = wal_files.decode(data, path=wal_files.wal_entry(files.region, position)).units

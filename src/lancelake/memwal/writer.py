@@ -12,31 +12,13 @@ from typing import Self
 
 import pyarrow as pa
 
+from lancelake import errors
 from lancelake.clock import Clock
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import (
-    CorruptTableError,
-    InvalidRequestError,
-    StorageError,
-    WriterFencedError,
-    naming,
-)
 from lancelake.format.memwal import wal_files
 from lancelake.format.memwal.region_manifest import Generation, RegionManifest
+from lancelake.memwal import region
 from lancelake.memwal.generations import MemTable, replayed, write_generation
-from lancelake.memwal.region import (
-    Elapsed,
-    EndWatch,
-    RegionFiles,
-    claim,
-    details_of,
-    ensure_epoch,
-    ensure_not_ended,
-    ensure_writable,
-    fence,
-    fenced,
-    update_manifest,
-)
 from lancelake.memwal.shape import RowShape
 from lancelake.storage.store import ObjectStore
 from lancelake.threads import Pool, driven_to_end
@@ -118,7 +100,9 @@ class WriterOptions:
         """Refuse limits that no row fits."""
         for name in ("max_memtable_rows", "max_memtable_batches", "max_memtable_bytes"):
             if getattr(self, name) < 1:
-                raise InvalidRequestError(f"{name} must be at least 1", found=getattr(self, name))
+                raise errors.InvalidRequestError(
+                    f"{name} must be at least 1", found=getattr(self, name)
+                )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -170,7 +154,7 @@ class RegionWriter:
         self._location = base.location
         self._version = base.version
         self._options = options
-        self.files = RegionFiles(store=store or base.location.store, region=new.region_id)
+        self.files = region.RegionFiles(store=store or base.location.store, region=new.region_id)
         self._queue: deque[_Write] = deque()
         self._log_lock = threading.Lock()
         self._flush_lock = threading.Lock()
@@ -182,14 +166,14 @@ class RegionWriter:
         self._flusher: Pool | None = None
         self._clock = base.location.session.clock
         self._meter = WriterMeter(self._clock)
-        self._watch = EndWatch(base)
+        self._watch = region.EndWatch(base)
         self._shape = RowShape.of(base)
-        self._checked = Elapsed(self._clock)
-        self._manifest = claim(self.files, _after_merged(base, new), clock=self._clock)
+        self._checked = region.Elapsed(self._clock)
+        self._manifest = region.claim(self.files, _after_merged(base, new), clock=self._clock)
         self._epoch = self._manifest.writer_epoch
-        self._position = fence(self.files, self._manifest)
+        self._position = region.fence(self.files, self._manifest)
         # Only after the claim: a process that ends the MemWAL from now on replaces this writer.
-        ensure_writable(base, self._shape)
+        region.ensure_writable(base, self._shape)
         self._memtable = MemTable(self._shape, self._manifest.current_generation)
         self._replay()
 
@@ -228,7 +212,7 @@ class RegionWriter:
         self._put(self._shape.tombstones, keys)
 
     def _put(self, convert: Convert, rows: pa.Table | pa.RecordBatch) -> None:
-        with naming(self._location.uri, self._version):
+        with errors.naming(self._location.uri, self._version):
             self.write(convert(rows))
 
     @driven_to_end
@@ -252,7 +236,7 @@ class RegionWriter:
     @driven_to_end
     def flush(self) -> None:
         """Write all rows in memory as generations."""
-        with naming(self._location.uri, self._version):
+        with errors.naming(self._location.uri, self._version):
             with self._log_lock:
                 self._ensure_usable()
                 self._freeze()
@@ -261,11 +245,11 @@ class RegionWriter:
     @driven_to_end
     def seal(self) -> None:
         """Flush, and seal the region: it accepts no more writers."""
-        with naming(self._location.uri, self._version), self._log_lock:
+        with errors.naming(self._location.uri, self._version), self._log_lock:
             self._ensure_usable()
             self._freeze()
             self._flush_frozen()
-            self._manifest = update_manifest(
+            self._manifest = region.update_manifest(
                 self.files,
                 self._epoch,
                 RegionManifest.sealed,
@@ -306,9 +290,9 @@ class RegionWriter:
             for table in tables:
                 self._freeze()
                 self._memtable = table
-        except CorruptTableError:
+        except errors.CorruptTableError:
             # A later writer may have flushed entries, which were collected since.
-            ensure_epoch(self.files, self._epoch)
+            region.ensure_epoch(self.files, self._epoch)
             raise
         self._flush_frozen()
 
@@ -379,11 +363,11 @@ class RegionWriter:
         try:
             with self._watch.during(), self._meter.entry(len(data)):
                 if not self.files.create_entry(position, data):
-                    raise fenced(self.files)
+                    raise region.fenced(self.files)
             if self._checked.is_long():
                 # What stops a replaced writer may have been collected.
-                checked = Elapsed(self._clock)
-                ensure_epoch(self.files, self._epoch)
+                checked = region.Elapsed(self._clock)
+                region.ensure_epoch(self.files, self._epoch)
                 self._checked = checked
         except BaseException as error:
             # Whether the rows are durable is unknown; a new writer finds out by its replay.
@@ -422,11 +406,11 @@ class RegionWriter:
                     raise
 
     def _flush(self, table: MemTable) -> None:
-        ensure_epoch(self.files, self._epoch)
+        region.ensure_epoch(self.files, self._epoch)
         # A process that ended the MemWAL may have stopped before it replaced this writer.
-        ensure_not_ended(self._base)
+        region.ensure_not_ended(self._base)
         written = self._written(table)
-        manifest = update_manifest(
+        manifest = region.update_manifest(
             self.files,
             self._epoch,
             lambda current: current.with_generation(written, covers=table.last_position),
@@ -441,7 +425,7 @@ class RegionWriter:
     def _written(self, table: MemTable) -> Generation:
         """Write a generation; again if it took so long that it may be collected as abandoned."""
         while True:
-            began = Elapsed(self._clock)
+            began = region.Elapsed(self._clock)
             generation = write_generation(self._location, self.region, self._shape, table)
             if not began.is_long():
                 return generation
@@ -453,17 +437,17 @@ class RegionWriter:
 
     def _ensure_usable(self) -> None:
         if self._failure is not None:
-            if isinstance(self._failure, WriterFencedError):
-                raise WriterFencedError(
+            if isinstance(self._failure, errors.WriterFencedError):
+                raise errors.WriterFencedError(
                     self._failure.problem, region=str(self.region), action=self._failure.next_step
                 ) from self._failure
-            raise StorageError(
+            raise errors.StorageError(
                 f"the writer of region {self.region} has failed: {self._failure}",
                 region=str(self.region),
                 action="Open a new writer, which replays the rows that are durable.",
             ) from self._failure
         if self._is_closed:
-            raise InvalidRequestError(f"the writer of region {self.region} is closed")
+            raise errors.InvalidRequestError(f"the writer of region {self.region} is closed")
 
 
 def _after_merged(base: Snapshot, new: RegionManifest) -> RegionManifest:
@@ -471,5 +455,5 @@ def _after_merged(base: Snapshot, new: RegionManifest) -> RegionManifest:
 
     A clone has the progress of its source, but not the regions.
     """
-    merged = details_of(base).progress().get(new.region_id, 0)
+    merged = region.details_of(base).progress().get(new.region_id, 0)
     return replace(new, current_generation=max(new.current_generation, merged + 1))
