@@ -38,7 +38,7 @@ def has_order(dtype: pa.DataType) -> bool:
         or is_binary(dtype)
         or pa.types.is_fixed_size_binary(dtype)
         or _is_time(dtype)
-        or _is_decimal(dtype)
+        or (bool(pa.types.is_decimal128(dtype) or pa.types.is_decimal256(dtype)))
     )
 
 
@@ -154,10 +154,6 @@ def _key_type(dtype: pa.DataType) -> pa.DataType:
 def _is_time(dtype: pa.DataType) -> bool:
     is_span = pa.types.is_time(dtype) or pa.types.is_duration(dtype)
     return bool(is_span or pa.types.is_date(dtype) or pa.types.is_timestamp(dtype))
-
-
-def _is_decimal(dtype: pa.DataType) -> bool:
-    return bool(pa.types.is_decimal128(dtype) or pa.types.is_decimal256(dtype))
 
 
 _NEGATIVE_ZERO, _ZERO = -1, 0

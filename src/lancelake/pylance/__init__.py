@@ -106,6 +106,5 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name != "BlobDescriptorArrayBuilder":
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return official.blob_member(name)

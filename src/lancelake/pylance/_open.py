@@ -138,9 +138,6 @@ def convert(
         session: Session whose `memory://` tables are visible.
         confine_to: As in `dataset`.
 
-    Returns:
-        The new table.
-
     Raises:
         AlreadyExistsError: There is a table at `target`.
         NotFoundError: The folder does not exist, or has no files of a known format.

@@ -29,8 +29,7 @@ _NAMES = [
 
 def __getattr__(name: str) -> Any:
     if name not in _NAMES:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return official.arrow_member(name)
 
 

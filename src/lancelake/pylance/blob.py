@@ -374,6 +374,5 @@ _register()
 
 def __getattr__(name: str) -> Any:
     if name not in _OF_CODEC:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return official.blob_member(name)

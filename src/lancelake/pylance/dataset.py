@@ -12,18 +12,8 @@ from lancelake.core.values.metadata import COMMIT_MESSAGE as LANCE_COMMIT_MESSAG
 from lancelake.core.values.metadata import Fragment, FragmentId, FragmentList
 from lancelake.core.values.writes import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, CommitLock, Progress
 from lancelake.errors import InvalidRequestError
-from lancelake.pylance._dataset.arguments import (
-    NOT_WRITE_OPTIONS,
-    DatasetBasePath,
-    ExternalBlobMode,
-    Filter,
-    InvalidText,
-    ModelOptions,
-    UncommittedOptions,
-    WriteMode,
-    find_table,
-    uri_of,
-)
+from lancelake.pylance._dataset import arguments
+from lancelake.pylance._dataset.arguments import DatasetBasePath
 from lancelake.pylance._dataset.arrow_classes import ArrowDataset
 from lancelake.pylance._dataset.changing import (
     BulkCommitResult,
@@ -186,8 +176,8 @@ class LanceDataset(
         model_class: type,
         data: list[Any],
         uri: str | Path | None = None,
-        mode: WriteMode = "create",
-        **kwargs: Unpack[ModelOptions],
+        mode: arguments.WriteMode = "create",
+        **kwargs: Unpack[arguments.ModelOptions],
     ) -> LanceDataset:
         """Write instances of a pydantic model to a table whose columns are those of the model.
 
@@ -282,7 +272,7 @@ def write_dataset(
     data_obj: Any,
     uri: str | Path | LanceDataset | None = None,
     schema: pa.Schema | None = None,
-    mode: WriteMode = "create",
+    mode: arguments.WriteMode = "create",
     *,
     max_rows_per_file: int = MAX_ROWS_PER_FILE,
     max_rows_per_group: int | None = 1024,
@@ -303,7 +293,7 @@ def write_dataset(
     target_bases: list[str] | None = None,
     target_all_bases: bool | None = None,
     base_store_params: dict[str, dict[str, str]] | None = None,
-    external_blob_mode: ExternalBlobMode = "reference",
+    external_blob_mode: arguments.ExternalBlobMode = "reference",
     allow_external_blob_outside_bases: bool = False,
     blob_pack_file_size_threshold: int | None = None,
     namespace_client: Any = None,
@@ -311,11 +301,11 @@ def write_dataset(
     session: Session | None = None,
     schema_mode: Literal["merge"] | None = None,
     confine_to: Iterable[str | Path] | None = None,
-    invalid_utf8: InvalidText = "error",
-    replace_where: Filter = None,
+    invalid_utf8: arguments.InvalidText = "error",
+    replace_where: arguments.Filter = None,
     txn_app_id: str | None = None,
     txn_version: int | None = None,
-    **kwargs: Unpack[UncommittedOptions],
+    **kwargs: Unpack[arguments.UncommittedOptions],
 ) -> LanceDataset:
     """Write rows to a new table, append them to a table, or overwrite a table.
 
@@ -377,9 +367,9 @@ def write_dataset(
         >>> nightly(), nightly()
         (5, 5)
     """
-    options = given(locals(), without=NOT_WRITE_OPTIONS)
+    options = given(locals(), without=arguments.NOT_WRITE_OPTIONS)
     write = write_options(mode, **{**options, "commit_lock": lock_of(uri, commit_lock)})
-    place = find_table(uri, namespace_client, table_id, storage_options, mode=mode)
+    place = arguments.find_table(uri, namespace_client, table_id, storage_options, mode=mode)
     shared = session or Session()
     opened = uri._snapshot if isinstance(uri, LanceDataset) else None
     target = opened or locate(
@@ -387,4 +377,4 @@ def write_dataset(
     )
     rows = rows_with_blobs(data_obj, schema, external_blob_mode, place.storage_options)
     snapshot = write_rows(rows, target, schema=schema, options=write)
-    return LanceDataset._of(snapshot, None, uri_of(place.uri), lock=write.choices.lock)
+    return LanceDataset._of(snapshot, None, arguments.uri_of(place.uri), lock=write.choices.lock)

@@ -24,8 +24,7 @@ class Missing:
 
 def __getattr__(name: str) -> Any:
     if name not in _NAMES:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -49,8 +49,7 @@ def __getattr__(name: str) -> Any:
     if name == "LanceFileWriter":
         return _writer()
     if name not in _NAMES:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return official.file_member(name)
 
 

@@ -9,24 +9,11 @@ from typing import Any, Unpack
 import numpy as np
 import pyarrow as pa
 
-from lancelake.core.values.metadata import (
-    Fragment,
-    FragmentId,
-    found_file,
-    public_schema,
-    stored_schema,
-)
+from lancelake.core.values import metadata as core_metadata
 from lancelake.core.values.reads import ScanRequest
 from lancelake.core.values.writes import MAX_BYTES_PER_FILE, Progress
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
-from lancelake.pylance._dataset.arguments import (
-    Columns,
-    FragmentOptions,
-    WriteMode,
-    find_table,
-    request_columns,
-    row_numbers,
-)
+from lancelake.pylance._dataset import arguments
 from lancelake.pylance._dataset.arrow_classes import ArrowFragment
 from lancelake.pylance._dataset.columns import FragmentColumns
 from lancelake.pylance._dataset.fragment_rows import FragmentDeletes
@@ -59,14 +46,14 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
 
     def __init__(self, dataset: OpenedDataset, fragment_id: int) -> None:
         self._ds = dataset
-        self._id = FragmentId(fragment_id)
+        self._id = core_metadata.FragmentId(fragment_id)
         # Fragments of the open version; each is decoded on demand.
         self._entries = dataset._fragments()
         if self._id not in self._entries:
             raise InvalidRequestError(f"fragment {fragment_id} does not exist", table=dataset.uri)
 
     @property
-    def _fragment(self) -> Fragment:
+    def _fragment(self) -> core_metadata.Fragment:
         return self._entries[self._id]
 
     def __repr__(self) -> str:
@@ -89,7 +76,7 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
         schema: pa.Schema | None = None,
         max_rows_per_group: int | None = 1024,
         progress: FragmentWriteProgress | Progress | None = None,
-        mode: WriteMode = "append",
+        mode: arguments.WriteMode = "append",
         *,
         data_storage_version: str | None = None,
         use_legacy_format: bool | None = None,
@@ -97,7 +84,7 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
         namespace_client: Any = None,
         table_id: list[str] | None = None,
         session: Session | None = None,
-        **rest: Unpack[FragmentOptions],
+        **rest: Unpack[arguments.FragmentOptions],
     ) -> FragmentMetadata:
         """Write all rows to one uncommitted data file.
 
@@ -138,7 +125,7 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
         )
         if not isinstance(dataset_uri, str | Path):
             raise TypeError(f"dataset_uri must be str or Path, got {type(dataset_uri)}")
-        place = find_table(
+        place = arguments.find_table(
             None if table_id else dataset_uri, namespace_client, table_id, storage_options
         )
         location = locate(place.uri, place.storage_options, session=session)
@@ -157,9 +144,6 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
             dataset: The table.
             fragment_id: Id of the fragment.
 
-        Returns:
-            The metadata of the fragment.
-
         Raises:
             SchemaMismatchError: The file does not have every column of the table.
 
@@ -170,7 +154,7 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
         """
         snapshot = dataset._snapshot
         table = snapshot.manifest.schema
-        stored = found_file(snapshot.files, filename, table)
+        stored = core_metadata.found_file(snapshot.files, filename, table)
         if stored.schema.names != table.names:
             expected, names = ", ".join(table.names), ", ".join(stored.schema.names)
             problem = f"expected: [{expected}], actual: [{names}]"
@@ -178,7 +162,7 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
         return FragmentMetadata(fragment_id, [from_data_file(stored.entry)], stored.rows)
 
     @property
-    def fragment_id(self) -> FragmentId:
+    def fragment_id(self) -> core_metadata.FragmentId:
         """The id of the fragment.
 
         Examples:
@@ -216,7 +200,9 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
             >>> ds.get_fragment(0).physical_schema.names
             ['id', 'name', 'score']
         """
-        return public_schema(stored_schema(self._fragment, self._ds._snapshot.manifest.schema))
+        return core_metadata.public_schema(
+            core_metadata.stored_schema(self._fragment, self._ds._snapshot.manifest.schema)
+        )
 
     @property
     def partition_expression(self) -> Any:
@@ -272,7 +258,9 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
             return None
         return self._ds._snapshot.files.deletion_file(self._fragment.id, entry).path
 
-    def take(self, indices: Iterable[int] | pa.Array, columns: Columns = None) -> pa.Table:
+    def take(
+        self, indices: Iterable[int] | pa.Array, columns: arguments.Columns = None
+    ) -> pa.Table:
         """Return rows by position among the live rows of the fragment.
 
         Args:
@@ -289,20 +277,19 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
             >>> ds.get_fragment(0).take([2, 0], ["id"]).to_pydict()
             {'id': [3, 1]}
         """
-        request = ScanRequest(columns=request_columns(columns), fragment_ids=(self._fragment.id,))
-        return self._ds._table.take_in(self._fragment, row_numbers(indices), request)
+        request = ScanRequest(
+            columns=arguments.request_columns(columns), fragment_ids=(self._fragment.id,)
+        )
+        return self._ds._table.take_in(self._fragment, arguments.row_numbers(indices), request)
 
     def open_session(
-        self, columns: Columns = None, with_row_address: bool | None = None
+        self, columns: arguments.Columns = None, with_row_address: bool | None = None
     ) -> FragmentSession:
         """Return a reader for many calls of `take` with the same columns.
 
         Args:
             columns: Names, or SQL expressions by name; by default all columns.
             with_row_address: Add the column `_rowaddr`.
-
-        Returns:
-            The reader.
 
         Examples:
             >>> session = ds.get_fragment(0).open_session(["id"])
@@ -327,11 +314,11 @@ class FragmentSession:
     """Takes rows of one fragment repeatedly, with the same columns."""
 
     def __init__(
-        self, fragment: LanceFragment, columns: Columns, *, with_row_address: bool
+        self, fragment: LanceFragment, columns: arguments.Columns, *, with_row_address: bool
     ) -> None:
         self._fragment = fragment
         self._request = ScanRequest(
-            columns=request_columns(columns),
+            columns=arguments.request_columns(columns),
             with_row_address=with_row_address,
             fragment_ids=(fragment.fragment_id,),
         )
@@ -341,7 +328,7 @@ class FragmentSession:
 
     def take(self, indices: Iterable[int] | pa.Array | np.ndarray) -> pa.Table:
         """Return rows by position among the live rows of the fragment."""
-        table, numbers = self._fragment._ds._table, row_numbers(indices)
+        table, numbers = self._fragment._ds._table, arguments.row_numbers(indices)
         return table.take_in(self._fragment._fragment, numbers, self._request)
 
 

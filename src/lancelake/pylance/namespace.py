@@ -26,27 +26,8 @@ from lance_namespace import (
 from lancelake.core.table_place import TablePlace
 from lancelake.core.values.metadata import default_session
 from lancelake.errors import UnsupportedError
+from lancelake.pylance import _namespace as directory
 from lancelake.pylance._dataset.state import Session
-from lancelake.pylance._namespace import (
-    NAMESPACE,
-    SUFFIX,
-    TABLE,
-    InvalidInput,
-    Manifest,
-    MissingNamespace,
-    MissingTable,
-    NamespaceNotEmpty,
-    Paged,
-    Root,
-    TakenNamespace,
-    TakenTable,
-    count_below,
-    ensure_inside,
-    folder_of,
-    join_id,
-    names_below,
-    page_of,
-)
 
 __all__ = ["DeclareTableResponse", "DescribeTableResponse", "DirectoryNamespace"]
 
@@ -73,11 +54,11 @@ class DirectoryNamespace(LanceNamespace):
         storage = {k: v for k, v in properties.items() if k.startswith(prefix)}
         options = {k.removeprefix(prefix): v for k, v in storage.items()}
         self._options = options or None
-        self._root = Root(
+        self._root = directory.Root(
             uri=properties["root"], options=self._options, session=session or Session()
         )
         is_used = str(properties.get("manifest_enabled", "true")).lower() != "false"
-        self._manifest = Manifest(root=self._root, is_used=is_used)
+        self._manifest = directory.Manifest(root=self._root, is_used=is_used)
 
     def namespace_id(self) -> str:
         """Return a description that identifies the namespace."""
@@ -90,12 +71,14 @@ class DirectoryNamespace(LanceNamespace):
         """Add a namespace below the root or below another one."""
         parts, properties = _parts(request), dict(getattr(request, "properties", None) or {})
         if not parts:
-            raise TakenNamespace("Namespace already exists: the root")
+            raise directory.TakenNamespace("Namespace already exists: the root")
         if len(parts) > 1 and not self._has_namespace(parts[:-1]):
-            raise MissingNamespace(f"Namespace not found: parent namespace '{join_id(parts[:-1])}'")
+            raise directory.MissingNamespace(
+                f"Namespace not found: parent namespace '{directory.join_id(parts[:-1])}'"
+            )
         metadata = json.dumps(properties) if properties else None
-        if not self._manifest.add(join_id(parts), NAMESPACE, metadata=metadata):
-            raise TakenNamespace(f"Namespace already exists: {join_id(parts)}")
+        if not self._manifest.add(directory.join_id(parts), directory.NAMESPACE, metadata=metadata):
+            raise directory.TakenNamespace(f"Namespace already exists: {directory.join_id(parts)}")
         return CreateNamespaceResponse(properties=properties or None)
 
     def describe_namespace(self, request: Any) -> DescribeNamespaceResponse:
@@ -103,9 +86,11 @@ class DirectoryNamespace(LanceNamespace):
         parts = _parts(request)
         if not parts:
             return DescribeNamespaceResponse(properties={})
-        entry = self._manifest.rows(NAMESPACE, join_id(parts)).get(join_id(parts))
+        entry = self._manifest.rows(directory.NAMESPACE, directory.join_id(parts)).get(
+            directory.join_id(parts)
+        )
         if entry is None:
-            raise MissingNamespace(f"Namespace not found: {join_id(parts)}")
+            raise directory.MissingNamespace(f"Namespace not found: {directory.join_id(parts)}")
         text = entry.get("metadata")
         return DescribeNamespaceResponse(properties=json.loads(text) if text else {})
 
@@ -116,20 +101,23 @@ class DirectoryNamespace(LanceNamespace):
 
     def list_namespaces(self, request: Any) -> ListNamespacesResponse:
         """Return the names of the namespaces directly below one."""
-        page = _page(request, names_below(self._manifest.rows(NAMESPACE), _parts(request)))
+        page = _page(
+            request,
+            directory.names_below(self._manifest.rows(directory.NAMESPACE), _parts(request)),
+        )
         return ListNamespacesResponse(namespaces=page.names, page_token=page.token)
 
     def drop_namespace(self, request: Any) -> DropNamespaceResponse:
         """Remove an empty namespace."""
         parts = _parts(request)
         if not parts:
-            raise InvalidInput("Invalid input: Root namespace cannot be dropped")
+            raise directory.InvalidInput("Invalid input: Root namespace cannot be dropped")
         self._ensure_namespace(parts)
-        count = count_below(self._manifest.rows(), parts)
+        count = directory.count_below(self._manifest.rows(), parts)
         if count:
-            problem = f"'{join_id(parts)}' (contains {count} child objects)"
-            raise NamespaceNotEmpty(f"Namespace not empty: {problem}")
-        self._manifest.remove(join_id(parts))
+            problem = f"'{directory.join_id(parts)}' (contains {count} child objects)"
+            raise directory.NamespaceNotEmpty(f"Namespace not empty: {problem}")
+        self._manifest.remove(directory.join_id(parts))
         return DropNamespaceResponse()
 
     def create_table(self, request: Any, request_data: bytes) -> CreateTableResponse:
@@ -137,7 +125,7 @@ class DirectoryNamespace(LanceNamespace):
         parts, mode = _table_parts(request), _mode(request)
         if not request_data:
             required = "Request data (Arrow IPC stream) is required for create_table"
-            raise InvalidInput(f"Invalid input: {required}")
+            raise directory.InvalidInput(f"Invalid input: {required}")
         place = self._place(parts)
         if place is not None and mode == "exist_ok":
             return CreateTableResponse(
@@ -145,7 +133,7 @@ class DirectoryNamespace(LanceNamespace):
             )
         is_written = place is not None and self._root.has_table(place)
         if is_written and mode == "create":
-            raise TakenTable(f"Table already exists: {parts[-1]}")
+            raise directory.TakenTable(f"Table already exists: {parts[-1]}")
         if place is None:
             place = self._register(parts)
         rows = pa.ipc.open_stream(request_data)
@@ -158,7 +146,7 @@ class DirectoryNamespace(LanceNamespace):
         """Reserve the location of a new table."""
         parts = _table_parts(request)
         if self._place(parts) is not None:
-            raise TakenTable(f"Table already exists: {parts[-1]}")
+            raise directory.TakenTable(f"Table already exists: {parts[-1]}")
         place = self._register(parts)
         return DeclareTableResponse(location=self._root.child(place), storage_options=self._options)
 
@@ -182,13 +170,13 @@ class DirectoryNamespace(LanceNamespace):
     def list_tables(self, request: Any) -> ListTablesResponse:
         """Return the names of the tables directly in a namespace."""
         parts = _parts(request)
-        names = names_below(self._manifest.rows(TABLE), parts)
+        names = directory.names_below(self._manifest.rows(directory.TABLE), parts)
         if not parts:
             folders = self._root.store.list_dirs("")
             names |= {
-                folder.removesuffix(SUFFIX)
+                folder.removesuffix(directory.SUFFIX)
                 for folder in folders
-                if folder.endswith(SUFFIX) and self._root.has_table(folder)
+                if folder.endswith(directory.SUFFIX) and self._root.has_table(folder)
             }
         page = _page(request, names)
         return ListTablesResponse(tables=page.names, page_token=page.token)
@@ -196,25 +184,25 @@ class DirectoryNamespace(LanceNamespace):
     def register_table(self, request: Any) -> RegisterTableResponse:
         """Give a name to a table at a path below the root."""
         parts = _table_parts(request)
-        ensure_inside(request.location)
+        directory.ensure_inside(request.location)
         if self._place(parts) is not None or not self._record(parts, request.location):
-            raise TakenTable(f"Table already exists: {parts[-1]}")
+            raise directory.TakenTable(f"Table already exists: {parts[-1]}")
         return RegisterTableResponse(location=request.location)
 
     def deregister_table(self, request: Any) -> DeregisterTableResponse:
         """Forget the name of a table; its files stay."""
         parts = _table_parts(request)
-        place = self._manifest.location(join_id(parts))
+        place = self._manifest.location(directory.join_id(parts))
         if place is None:
-            raise MissingTable(f"Table not found: {join_id(parts)}")
-        self._manifest.remove(join_id(parts))
+            raise directory.MissingTable(f"Table not found: {directory.join_id(parts)}")
+        self._manifest.remove(directory.join_id(parts))
         return DeregisterTableResponse(id=parts, location=self._root.child(place))
 
     def drop_table(self, request: Any) -> DropTableResponse:
         """Delete the files of a table, and its name."""
         parts = _table_parts(request)
         place = self._find(parts)
-        self._manifest.remove(join_id(parts))
+        self._manifest.remove(directory.join_id(parts))
         uri = self._root.child(place)
         if self._root.has_table(place):
             TablePlace(self._root.location.child(place)).drop()
@@ -225,42 +213,44 @@ class DirectoryNamespace(LanceNamespace):
 
     def _register(self, parts: list[str]) -> str:
         """Reserve a folder for a table, in the manifest if there is one or has to be."""
-        folder = folder_of(parts, default_session().ids.uuid4().hex)
+        folder = directory.folder_of(parts, default_session().ids.uuid4().hex)
         if len(parts) == 1 and not self._manifest.exists():
             self._root.store.put(f"{folder}/{_RESERVED}", b"")
         elif not self._record(parts, folder):
-            raise TakenTable(f"Table already exists: {parts[-1]}")
+            raise directory.TakenTable(f"Table already exists: {parts[-1]}")
         return folder
 
     def _record(self, parts: list[str], folder: str) -> bool:
-        return self._manifest.add(join_id(parts), TABLE, location=folder)
+        return self._manifest.add(directory.join_id(parts), directory.TABLE, location=folder)
 
     def _find(self, parts: list[str]) -> str:
         place = self._place(parts)
         if place is None:
-            raise MissingTable(f"Table not found: table id {join_id(parts)!r}")
+            raise directory.MissingTable(f"Table not found: table id {directory.join_id(parts)!r}")
         return place
 
     def _place(self, parts: list[str]) -> str | None:
-        listed = self._manifest.location(join_id(parts))
+        listed = self._manifest.location(directory.join_id(parts))
         if listed is not None or len(parts) != 1:
             return listed
-        folder = f"{parts[0]}{SUFFIX}"
+        folder = f"{parts[0]}{directory.SUFFIX}"
         is_reserved = self._root.store.exists(f"{folder}/{_RESERVED}")
         is_there = is_reserved or self._root.has_table(folder)
         return folder if is_there else None
 
     def _has_namespace(self, parts: list[str]) -> bool:
-        return not parts or join_id(parts) in self._manifest.rows(NAMESPACE, join_id(parts))
+        return not parts or directory.join_id(parts) in self._manifest.rows(
+            directory.NAMESPACE, directory.join_id(parts)
+        )
 
     def _ensure_namespace(self, parts: list[str]) -> None:
         if not self._has_namespace(parts):
-            raise MissingNamespace(f"Namespace not found: {join_id(parts)}")
+            raise directory.MissingNamespace(f"Namespace not found: {directory.join_id(parts)}")
 
 
-def _page(request: Any, names: set[str]) -> Paged:
+def _page(request: Any, names: set[str]) -> directory.Paged:
     token, limit = getattr(request, "page_token", None), getattr(request, "limit", None)
-    return page_of(names, token, limit)
+    return directory.page_of(names, token, limit)
 
 
 def _parts(request: Any) -> list[str]:
@@ -270,7 +260,7 @@ def _parts(request: Any) -> list[str]:
 def _table_parts(request: Any) -> list[str]:
     parts = _parts(request)
     if not parts:
-        raise InvalidInput("Invalid input: Table ID cannot be empty")
+        raise directory.InvalidInput("Invalid input: Table ID cannot be empty")
     return parts
 
 
@@ -279,5 +269,7 @@ def _mode(request: Any) -> str:
     mode = _MODES.get(name.lower().replace("_", ""))
     if mode is None:
         supported = "Supported modes are: 'Create', 'ExistOk', 'Overwrite'"
-        raise InvalidInput(f"Invalid input: Unsupported create_table mode '{name}'. {supported}")
+        raise directory.InvalidInput(
+            f"Invalid input: Unsupported create_table mode '{name}'. {supported}"
+        )
     return mode

@@ -125,7 +125,12 @@ class CompactionTask:
         settings = core_options.CompactionSettings(**_to_settings(self._options))
         group = planning.group_for(base, [to_fragment(f) for f in self.fragments], settings)
         done = rewritten(group, [task.run() for task in group.tasks])
-        return _from_rewritten(done, self.read_version)
+        return RewriteResult(
+            self.read_version,
+            [from_fragment(f) for f in done.old],
+            [from_fragment(f) for f in done.new],
+            done.is_sorted,
+        )
 
     def json(self) -> str:
         """Return the task as text."""
@@ -305,15 +310,6 @@ def _to_rewritten(result: RewriteResult) -> Rewritten:
         old=tuple(to_fragment(f) for f in result.original_fragments),
         new=tuple(to_fragment(f) for f in result.new_fragments),
         is_sorted=result._is_sorted,
-    )
-
-
-def _from_rewritten(done: Rewritten, read_version: int) -> RewriteResult:
-    return RewriteResult(
-        read_version,
-        [from_fragment(f) for f in done.old],
-        [from_fragment(f) for f in done.new],
-        done.is_sorted,
     )
 
 

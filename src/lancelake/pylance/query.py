@@ -297,8 +297,7 @@ def _in_columns(
         raise InvalidRequestError(_NO_COLUMN)
     factors = [1.0] * len(columns) if boosts is None else list(boosts)
     if len(factors) != len(columns):
-        problem = f"{len(factors)} boosts were given for {len(columns)} columns"
-        raise InvalidRequestError(problem)
+        raise InvalidRequestError(f"{len(factors)} boosts were given for {len(columns)} columns")
     return core.MultiMatch(
         parts=tuple(
             core.Match(column=column, text=query, boost=boost, requires_all=requires_all)

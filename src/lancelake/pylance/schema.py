@@ -7,15 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lancelake.core.values.metadata import (
-    DictionaryPage,
-    Encoding,
-    Field,
-    Schema,
-    arrow_schema,
-    logical_types,
-    split_path,
-)
+from lancelake.core.values import metadata as core_metadata
 from lancelake.errors import InvalidRequestError, LanceTableError
 
 __all__ = ["LanceField", "LanceSchema", "json_to_schema", "schema_to_json"]
@@ -40,13 +32,12 @@ def json_to_schema(schema_json: dict[str, Json]) -> pa.Schema:
     except LanceTableError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
-        msg = f"this JSON does not describe a schema: {error!r}"
-        raise InvalidRequestError(msg) from error
-    return logical_types.resolved(plain)
+        raise InvalidRequestError(f"this JSON does not describe a schema: {error!r}") from error
+    return core_metadata.logical_types.resolved(plain)
 
 
 def _show_field(field: pa.Field) -> dict[str, Json]:
-    dtype, metadata = logical_types.opened(field)
+    dtype, metadata = core_metadata.logical_types.opened(field)
     shown = {"name": field.name, "type": _show_type(dtype), "nullable": field.nullable}
     return shown | _show_metadata(metadata)
 
@@ -71,7 +62,7 @@ def _show_type(dtype: pa.DataType) -> dict[str, Json]:
         return {"type": "struct", "fields": [_show_field(field) for field in dtype]}
     if pa.types.is_map(dtype) or pa.types.is_string_view(dtype) or pa.types.is_binary_view(dtype):
         raise InvalidRequestError(f"Arrow type {dtype} has no JSON form", found=str(dtype))
-    return {"type": logical_types.from_arrow(dtype)}
+    return {"type": core_metadata.logical_types.from_arrow(dtype)}
 
 
 def _read_field(field: Json) -> pa.Field:
@@ -94,16 +85,16 @@ def _read_type(shown: Json) -> pa.DataType:
         return pa.binary(shown["length"])
     if name.partition(":")[0] in _SIZED:
         raise InvalidRequestError(f"type {name!r} needs a separate length", found=name)
-    return logical_types.to_arrow(name)
+    return core_metadata.logical_types.to_arrow(name)
 
 
 _CLUSTERING_POSITION = "lance-schema:unenforced-clustering-key:position"
 _ENCODINGS = {
-    Encoding.NONE: "None",
-    Encoding.PLAIN: "Some(Plain)",
-    Encoding.VAR_BINARY: "Some(VarBinary)",
-    Encoding.DICTIONARY: "Some(Dictionary)",
-    Encoding.RLE: "Some(RLE)",
+    core_metadata.Encoding.NONE: "None",
+    core_metadata.Encoding.PLAIN: "Some(Plain)",
+    core_metadata.Encoding.VAR_BINARY: "Some(VarBinary)",
+    core_metadata.Encoding.DICTIONARY: "Some(Dictionary)",
+    core_metadata.Encoding.RLE: "Some(RLE)",
 }
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 
@@ -113,7 +104,7 @@ class LanceField:
 
     __slots__ = ("_field",)
 
-    def __init__(self, field: Field) -> None:
+    def __init__(self, field: core_metadata.Field) -> None:
         self._field = field
 
     def name(self) -> str:
@@ -168,16 +159,15 @@ class LanceSchema:
 
     __slots__ = ("_schema",)
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: core_metadata.Schema) -> None:
         self._schema = schema
 
     @staticmethod
     def from_pyarrow(schema: pa.Schema) -> LanceSchema:
         """Return the schema of a new table for such data."""
         if not isinstance(schema, pa.Schema):
-            msg = f"schema must be a pyarrow.Schema, got {type(schema)}"
-            raise TypeError(msg)
-        return LanceSchema(arrow_schema.from_arrow(schema))
+            raise TypeError(f"schema must be a pyarrow.Schema, got {type(schema)}")
+        return LanceSchema(core_metadata.arrow_schema.from_arrow(schema))
 
     def to_pyarrow(self) -> pa.Schema:
         """Return the Arrow schema with storage types."""
@@ -207,11 +197,11 @@ class LanceSchema:
 
     def _found(self, path: str, *, exact: bool) -> LanceField | None:
         try:
-            segments = split_path(path)
+            segments = core_metadata.split_path(path)
         except InvalidRequestError:
             return None
         level = self._schema.fields
-        node: Field | None = None
+        node: core_metadata.Field | None = None
         for segment in segments:
             node = next((f for f in level if _is_named(f, segment, exact=exact)), None)
             if node is None:
@@ -231,22 +221,25 @@ class LanceSchema:
         return f"Schema {{ fields: [{fields}], metadata: {metadata} }}"
 
 
-def to_schema(schema: LanceSchema | pa.Schema) -> Schema:
+def to_schema(schema: LanceSchema | pa.Schema) -> core_metadata.Schema:
     """Return the corresponding schema of the format."""
     lance_schema = schema if isinstance(schema, LanceSchema) else LanceSchema.from_pyarrow(schema)
     return lance_schema._schema
 
 
-def _is_named(field: Field, name: str, *, exact: bool) -> bool:
+def _is_named(field: core_metadata.Field, name: str, *, exact: bool) -> bool:
     return field.name == name if exact else field.name.lower() == name.lower()
 
 
-def _resolve(fields: tuple[Field, ...] | list[Field], metadata: Mapping[str, bytes]) -> pa.Schema:
-    plain = [arrow_schema.storage_field(field) for field in fields]
-    return logical_types.resolved(pa.schema(plain, dict(metadata) or None))
+def _resolve(
+    fields: tuple[core_metadata.Field, ...] | list[core_metadata.Field],
+    metadata: Mapping[str, bytes],
+) -> pa.Schema:
+    plain = [core_metadata.arrow_schema.storage_field(field) for field in fields]
+    return core_metadata.logical_types.resolved(pa.schema(plain, dict(metadata) or None))
 
 
-def _identity(field: Field) -> tuple[object, ...]:
+def _identity(field: core_metadata.Field) -> tuple[object, ...]:
     return (
         field.name,
         field.id,
@@ -260,12 +253,12 @@ def _identity(field: Field) -> tuple[object, ...]:
     )
 
 
-def _clustering_position(field: Field) -> int | None:
+def _clustering_position(field: core_metadata.Field) -> int | None:
     text = field.metadata.get(_CLUSTERING_POSITION, b"")
     return int(text) if text.isdigit() and int(text) else None
 
 
-def _debug_field(field: Field) -> str:
+def _debug_field(field: core_metadata.Field) -> str:
     """Format a field as official releases do: as Rust's debug output."""
     children = ", ".join(_debug_field(child) for child in field.children)
     primary = field.unenforced_primary_key_position if field.unenforced_primary_key else None
@@ -285,7 +278,7 @@ def _debug_field(field: Field) -> str:
     return f"Field {{ {', '.join(f'{name}: {value}' for name, value in parts.items())} }}"
 
 
-def _debug_dictionary(page: DictionaryPage | None) -> str:
+def _debug_dictionary(page: core_metadata.DictionaryPage | None) -> str:
     if page is None or page.length == 0:
         return "None"
     return f"Some(Dictionary {{ offset: {page.offset}, length: {page.length}, values: None }})"

@@ -109,9 +109,6 @@ def batch_udf(
         checkpoint_file: File in which results are stored, so that a run that failed or was killed
             is resumed.
 
-    Returns:
-        The decorator.
-
     Examples:
         >>> @lance.batch_udf(pa.schema([pa.field("length", pa.int32())]))
         ... def length(batch):

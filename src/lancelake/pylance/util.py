@@ -56,5 +56,4 @@ def validate_vector_index(
         distances = dataset.to_table(nearest=nearest)["_distance"].to_pylist()
         total += bool(distances) and abs(distances[0]) < _NEAR
     if total < pass_threshold * len(searched):
-        msg = f"Vector index failed sanity check, only {total}/{len(searched)} passed"
-        raise ValueError(msg)
+        raise ValueError(f"Vector index failed sanity check, only {total}/{len(searched)} passed")

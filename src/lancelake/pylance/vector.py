@@ -332,6 +332,5 @@ def _vectors(values: Iterable[Any], ndim: int | None, *, check_ndim: bool) -> pa
     size = len(rows[0]) if ndim is None else ndim
     wrong = next((row for row in rows if len(row) != size), None) if check_ndim else None
     if wrong is not None:
-        problem = f"Expected {size} dimensions but got {len(wrong)} for {wrong}"
-        raise InvalidRequestError(problem)
+        raise InvalidRequestError(f"Expected {size} dimensions but got {len(wrong)} for {wrong}")
     return vector_lists(np.array(rows, dtype=np.float32).reshape(-1, size))

@@ -74,8 +74,7 @@ class Boolean:
 
     def __post_init__(self) -> None:
         if not self.must and not self.should:
-            problem = "boolean query must have at least one should/must query"
-            raise InvalidRequestError(problem)
+            raise InvalidRequestError("boolean query must have at least one should/must query")
 
 
 TextQuery = Match | Phrase | Boost | MultiMatch | Boolean

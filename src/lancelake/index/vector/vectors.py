@@ -73,7 +73,9 @@ def distances(metric: Metric, queries: Matrix, vectors: Matrix) -> Distances:
             case Metric.DOT:
                 result = 1 - queries @ vectors.T
             case Metric.HAMMING:
-                result = _hamming(queries, vectors)
+                result = np.stack(
+                    [np.bitwise_count(vectors ^ query).sum(axis=1) for query in queries]
+                )
             case _:
                 assert_never(metric)
     return result.astype(np.float32, copy=False)
@@ -96,11 +98,6 @@ def _cosine(queries: Matrix, vectors: Matrix) -> Matrix:
     query_lengths = np.sqrt(np.einsum("ij,ij->i", queries, queries))
     cosines: Matrix = 1 - (queries @ vectors.T) / (query_lengths[:, np.newaxis] * lengths)
     return cosines
-
-
-def _hamming(queries: Matrix, vectors: Matrix) -> Matrix:
-    """Count the bits that differ."""
-    return np.stack([np.bitwise_count(vectors ^ query).sum(axis=1) for query in queries])
 
 
 _BFLOAT16_STORAGE = pa.binary(2)

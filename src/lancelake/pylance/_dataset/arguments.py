@@ -290,8 +290,7 @@ def find_table(
             raise InvalidRequestError(problem)
         return FoundTable(uri=uri, storage_options=storage_options)
     if uri is not None:
-        problem = "Cannot specify both 'uri' and 'namespace_client/table_id'."
-        raise InvalidRequestError(problem)
+        raise InvalidRequestError("Cannot specify both 'uri' and 'namespace_client/table_id'.")
     if namespace_client is None or table_id is None:
         raise InvalidRequestError(_TOGETHER)
     request = TableRequest(id=list(table_id))
@@ -396,29 +395,6 @@ class ModelOptions(InsertOptions, total=False):
     storage_options: dict[str, str] | None
 
 
-class RowScanOptions(TypedDict, total=False):
-    """Arguments of `LanceDataset.scanner` that select rows by other means than a filter."""
-
-    fragments: Iterable[OpenedFragment] | None
-    index_segments: Iterable[str | UUID] | None
-    scan_stats_callback: Callable[[Any], None] | None
-    row_addr_allowlist: bytes | None
-    row_addr_blocklist: bytes | None
-
-
-class TableScanOptions(RowScanOptions, total=False):
-    """Further arguments of `LanceDataset.to_table`."""
-
-    strict_batch_size: bool | None
-
-
-class BatchScanOptions(RowScanOptions, total=False):
-    """Further arguments of `LanceDataset.to_batches`."""
-
-    fast_search: bool | None
-    include_deleted_rows: bool | None
-
-
 class FragmentScanOptions(TypedDict, total=False):
     """Further arguments of `LanceFragment.scanner` and `to_batches`."""
 
@@ -436,9 +412,15 @@ class FragmentTableOptions(FragmentScanOptions, total=False):
     batch_readahead: int | None
 
 
-class _SelectedRowsOptions(TableScanOptions, total=False):
+class _SelectedRowsOptions(TypedDict, total=False):
     """Arguments of `LanceDataset.scanner` but the columns, the filter and the limit."""
 
+    fragments: Iterable[OpenedFragment] | None
+    index_segments: Iterable[str | UUID] | None
+    scan_stats_callback: Callable[[Any], None] | None
+    row_addr_allowlist: bytes | None
+    row_addr_blocklist: bytes | None
+    strict_batch_size: bool | None
     offset: int | None
     nearest: dict[str, Any] | None
     batch_size: int | None

@@ -78,9 +78,6 @@ class ArrowDataset(pads.UnionDataset):  # type: ignore[misc]  # pyarrow has no t
             sorting: A column, or pairs of a column and `ascending` or `descending`.
             **kwargs: Arguments of `pyarrow.Table.sort_by`.
 
-        Returns:
-            The rows in memory.
-
         Examples:
             >>> ds.sort_by([("id", "descending")]).to_table()["id"].to_pylist()
             [3, 2, 1]
@@ -109,9 +106,6 @@ class ArrowDataset(pads.UnionDataset):  # type: ignore[misc]  # pyarrow has no t
             right_suffix: Suffix of column names that both sides have.
             coalesce_keys: Return the keys of both sides as one column.
             use_threads: Use several threads.
-
-        Returns:
-            The rows in memory.
 
         Examples:
             >>> cities = lance.write_dataset({"id": [2], "city": ["Oslo"]}, "cities.lance")
@@ -148,9 +142,6 @@ class ArrowDataset(pads.UnionDataset):  # type: ignore[misc]  # pyarrow has no t
             tolerance: Largest distance of a match, negative to look backwards.
             right_on: Column of the other dataset; by default of the same name.
             right_by: Columns of the other dataset; by default of the same names.
-
-        Returns:
-            The rows in memory.
 
         Examples:
             >>> left = lance.write_dataset({"at": [5], "key": [1]}, "left.lance")

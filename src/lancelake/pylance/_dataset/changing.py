@@ -10,36 +10,14 @@ from typing import Any, Generic, Literal, Self, TypedDict, TypeVar, Unpack
 
 import pyarrow.compute as pc
 
+from lancelake import errors
 from lancelake.core.table import Table
 from lancelake.core.table_place import TablePlace
+from lancelake.core.values import writes
 from lancelake.core.values.metadata import Append, Location, Overwrite, Restore, Snapshot
 from lancelake.core.values.metadata import Transaction as Entry
 from lancelake.core.values.versions import AtVersion, Latest
-from lancelake.core.values.writes import (
-    CommitChoices,
-    CommitLock,
-    ManifestNaming,
-    Retries,
-    Rewriting,
-    ensure_row_ids_stay,
-    new_transaction,
-    with_message,
-)
-from lancelake.errors import (
-    InvalidRequestError,
-    InvalidRequestOSError,
-    TableNotFoundError,
-    UnsupportedError,
-)
-from lancelake.pylance._dataset.arguments import (
-    BatchCommitOptions,
-    InsertMode,
-    InsertOptions,
-    LegacyOptions,
-    ensure_offered,
-    os_errors,
-    uri_of,
-)
+from lancelake.pylance._dataset import arguments
 from lancelake.pylance._dataset.lance_operation import LanceOperation
 from lancelake.pylance._dataset.merge import MergeInsertBuilder
 from lancelake.pylance._dataset.merge_options import ensure_same_version
@@ -59,21 +37,21 @@ COMMIT_TIMEOUT = timedelta(minutes=30)
 def commit_choices(
     *,
     message: str | None = None,
-    lock: CommitLock | None,
+    lock: writes.CommitLock | None,
     is_detached: bool | None,
     max_retries: int,
     timeout: timedelta | None,
     v2_manifest_paths: bool | None,
     stable_row_ids: bool | None = None,
-) -> CommitChoices:
+) -> writes.CommitChoices:
     """Parse the options of a commit."""
     if max_retries < 0:
-        raise InvalidRequestError(f"max_retries must be at least 0, not {max_retries}")
-    return CommitChoices(
+        raise errors.InvalidRequestError(f"max_retries must be at least 0, not {max_retries}")
+    return writes.CommitChoices(
         message=message,
         max_retries=max_retries,
         is_detached=bool(is_detached),
-        naming=ManifestNaming.V1 if v2_manifest_paths is False else ManifestNaming.V2,
+        naming=writes.ManifestNaming.V1 if v2_manifest_paths is False else writes.ManifestNaming.V2,
         enable_stable_row_ids=stable_row_ids or None,
         timeout_s=_seconds(timeout),
         lock=commit_lock_of(lock),
@@ -96,7 +74,7 @@ def entry_of(
     operation: LanceOperation.BaseOperation | Transaction,
     read_version: int | None,
     opened: Snapshot | None,
-    choices: CommitChoices,
+    choices: writes.CommitChoices,
 ) -> Entry:
     """Return the transaction to record for an operation, or for an existing transaction.
 
@@ -104,7 +82,7 @@ def entry_of(
     """
     if isinstance(operation, Transaction):
         entry = to_transaction(operation)
-        return replace(entry, properties=with_message(entry.properties, choices.message))
+        return replace(entry, properties=writes.with_message(entry.properties, choices.message))
     if not isinstance(operation, LanceOperation.BaseOperation):
         raise TypeError(
             "operation must be a LanceOperation.BaseOperation or Transaction, "
@@ -112,32 +90,32 @@ def entry_of(
         )
     change = to_operation(operation)
     if read_version is None and not isinstance(change, Overwrite | Restore):
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             "read_version is required for all operations except Overwrite and Restore"
         )
     if read_version is None and opened is not None:
         read_version = opened.version
-    return new_transaction(change, read_version or 0, choices)
+    return writes.new_transaction(change, read_version or 0, choices)
 
 
-def merge_appends(transactions: Sequence[Transaction], choices: CommitChoices) -> Entry:
+def merge_appends(transactions: Sequence[Transaction], choices: writes.CommitChoices) -> Entry:
     """Return one append with the fragments of all transactions."""
     if not transactions:
-        raise InvalidRequestError("No transactions to commit")
+        raise errors.InvalidRequestError("No transactions to commit")
     entries = [to_transaction(transaction) for transaction in transactions]
     appends = [entry.operation for entry in entries if isinstance(entry.operation, Append)]
     if len(appends) != len(entries):
-        raise UnsupportedError("Only append transactions are supported in batch commits")
+        raise errors.UnsupportedError("Only append transactions are supported in batch commits")
     fragments = tuple(fragment for append in appends for fragment in append.fragments)
     first = min(entry.read_version for entry in entries)
-    return new_transaction(Append(fragments=fragments), first, choices)
+    return writes.new_transaction(Append(fragments=fragments), first, choices)
 
 
 def commit_entry(
     location: Location,
     opened: Snapshot | None,
     entry: Entry,
-    choices: CommitChoices,
+    choices: writes.CommitChoices,
     *,
     is_made_before: bool = False,
 ) -> Snapshot:
@@ -147,15 +125,15 @@ def commit_entry(
         try:
             wanted = AtVersion(entry.read_version) if entry.read_version else Latest()
             base = place.open(wanted).snapshot
-        except TableNotFoundError as error:
+        except errors.TableNotFoundError as error:
             if not isinstance(entry.operation, Overwrite):
                 problem = "The dataset must already exist unless the operation is Overwrite"
-                raise TableNotFoundError(problem, table=location.uri) from error
+                raise errors.TableNotFoundError(problem, table=location.uri) from error
             place.ensure_committable(None, entry.operation)
             return place.publish_first(entry, choices)
     place.ensure_committable(base, entry.operation)
     if isinstance(entry.operation, Overwrite):
-        ensure_row_ids_stay(base, choices)
+        writes.ensure_row_ids_stay(base, choices)
     return Table(base).publish(entry, replace(choices, may_have_landed=is_made_before))
 
 
@@ -166,7 +144,7 @@ def _seconds(timeout: timedelta | None) -> float | None:
         raise TypeError(f"commit_timeout must be a timedelta, got {type(timeout)}")
     if timeout <= timedelta(0):
         problem = f"commit_timeout must be non-zero and positive, not {timeout}"
-        raise InvalidRequestOSError(problem, action="Pass None to wait indefinitely.")
+        raise errors.InvalidRequestOSError(problem, action="Pass None to wait indefinitely.")
     return timeout.total_seconds()
 
 
@@ -195,23 +173,29 @@ class UpdateResult(TypedDict):
     num_rows_updated: int
 
 
-def _retries(most: int, timeout: timedelta) -> Retries:
-    return Retries(most=most, timeout_s=timeout.total_seconds())
+def _retries(most: int, timeout: timedelta) -> writes.Retries:
+    return writes.Retries(most=most, timeout_s=timeout.total_seconds())
 
 
-def _rewriting(mode: str) -> Rewriting:
+def _rewriting(mode: str) -> writes.Rewriting:
     try:
-        return Rewriting(mode)
+        return writes.Rewriting(mode)
     except ValueError as error:
-        modes = ", ".join(each.value for each in Rewriting)
-        raise InvalidRequestError(f"invalid write_mode {mode!r}; valid modes: {modes}") from error
+        modes = ", ".join(each.value for each in writes.Rewriting)
+        raise errors.InvalidRequestError(
+            f"invalid write_mode {mode!r}; valid modes: {modes}"
+        ) from error
 
 
 class DatasetChanges(DatasetState):
     """Methods that write and change rows, restore versions, commit transactions and drop tables."""
 
     def insert(
-        self, data: Any, *, mode: InsertMode = "append", **kwargs: Unpack[InsertOptions]
+        self,
+        data: Any,
+        *,
+        mode: arguments.InsertMode = "append",
+        **kwargs: Unpack[arguments.InsertOptions],
     ) -> None:
         """Write rows and move this object to the new version.
 
@@ -294,7 +278,7 @@ class DatasetChanges(DatasetState):
         base_uri: str | Path | OpenedDataset,
         operation: LanceOperation.BaseOperation | Transaction,
         read_version: int | None = None,
-        commit_lock: CommitLock | None = None,
+        commit_lock: writes.CommitLock | None = None,
         storage_options: dict[str, str] | None = None,
         enable_v2_manifest_paths: bool | None = None,
         detached: bool | None = False,
@@ -307,7 +291,7 @@ class DatasetChanges(DatasetState):
         namespace_client_managed_versioning: bool = False,
         base_store_params: dict[str, dict[str, str]] | None = None,
         commit_timeout: timedelta | None = COMMIT_TIMEOUT,
-        **rest: Unpack[LegacyOptions],
+        **rest: Unpack[arguments.LegacyOptions],
     ) -> Self:
         """Commit a change whose files are already written.
 
@@ -345,7 +329,7 @@ class DatasetChanges(DatasetState):
             >>> lance.LanceDataset.commit(ds, append, read_version=ds.version).count_rows()
             5
         """
-        ensure_offered(
+        arguments.ensure_offered(
             {
                 "namespace_client_managed_versioning": namespace_client_managed_versioning,
                 "base_store_params": base_store_params,
@@ -363,24 +347,24 @@ class DatasetChanges(DatasetState):
             stable_row_ids=enable_stable_row_ids,
         )
         entry = entry_of(operation, read_version, opened, choices)
-        with os_errors():
+        with arguments.os_errors():
             is_made = isinstance(operation, Transaction)
             snapshot = commit_entry(location, opened, entry, choices, is_made_before=is_made)
-        return cls._of(snapshot, None, uri_of(base_uri), lock=choices.lock)
+        return cls._of(snapshot, None, arguments.uri_of(base_uri), lock=choices.lock)
 
     @classmethod
     def commit_batch(
         cls,
         dest: str | Path | OpenedDataset,
         transactions: Sequence[Transaction],
-        commit_lock: CommitLock | None = None,
+        commit_lock: writes.CommitLock | None = None,
         storage_options: dict[str, str] | None = None,
         enable_v2_manifest_paths: bool | None = None,
         detached: bool | None = False,
         max_retries: int = 20,
         base_store_params: dict[str, dict[str, str]] | None = None,
         commit_timeout: timedelta | None = COMMIT_TIMEOUT,
-        **rest: Unpack[BatchCommitOptions],
+        **rest: Unpack[arguments.BatchCommitOptions],
     ) -> BulkCommitResult[Self]:
         """Commit several appends as one version.
 
@@ -407,7 +391,7 @@ class DatasetChanges(DatasetState):
             >>> lance.LanceDataset.commit_batch(ds, parts)["dataset"].count_rows()
             6
         """
-        ensure_offered({"base_store_params": base_store_params, **rest})
+        arguments.ensure_offered({"base_store_params": base_store_params, **rest})
         location, opened = target_of(dest, storage_options)
         choices = commit_choices(
             lock=lock_of(dest, commit_lock),
@@ -416,13 +400,13 @@ class DatasetChanges(DatasetState):
             timeout=commit_timeout,
             v2_manifest_paths=enable_v2_manifest_paths,
         )
-        with os_errors():
+        with arguments.os_errors():
             merged = merge_appends(transactions, choices)
             snapshot = commit_entry(location, opened, merged, choices)
-        dataset = cls._of(snapshot, None, uri_of(dest), lock=choices.lock)
+        dataset = cls._of(snapshot, None, arguments.uri_of(dest), lock=choices.lock)
         return BulkCommitResult(dataset=dataset, merged=from_transaction(merged))
 
-    @os_errors()
+    @arguments.os_errors()
     def delete(
         self,
         predicate: str | pc.Expression,

@@ -415,11 +415,9 @@ def _null_columns(transforms: Transforms) -> pa.Schema | None:
 def _expressions(transforms: Mapping[Any, Any]) -> dict[str, str]:
     for name, expression in transforms.items():
         if not isinstance(name, str):
-            msg = f"Column names must be a string. Got {type(name)}"
-            raise TypeError(msg)
+            raise TypeError(f"Column names must be a string. Got {type(name)}")
         if not isinstance(expression, str):
-            msg = f"Column expressions must be a string. Got {type(expression)}"
-            raise TypeError(msg)
+            raise TypeError(f"Column expressions must be a string. Got {type(expression)}")
     return dict(transforms)
 
 

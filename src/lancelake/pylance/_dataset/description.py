@@ -174,9 +174,6 @@ class DatasetFacts(DatasetState):
     def config(self) -> dict[str, str]:
         """Return the settings stored with the table.
 
-        Returns:
-            Values by key.
-
         Examples:
             >>> config = ds.update_config({"team": "search"})
             >>> ds.config()["team"]
@@ -267,9 +264,6 @@ class DatasetFacts(DatasetState):
 
     def new_file_session(self) -> Any:
         """Return a session of `lance.file` for single files below the root of the table.
-
-        Returns:
-            The session.
 
         Examples:
             >>> path = f"data/{ds.get_fragment(0).data_files()[0].path}"

@@ -12,20 +12,18 @@ from pyroaring import BitMap
 
 from lancelake.core.values.metadata import MAX_ROWS, Fragment, FragmentId, offset_of
 from lancelake.errors import InvalidRequestError
-from lancelake.pylance._dataset.arguments import (
-    BlobModeName,
-    Columns,
-    Filter,
-    FragmentScanOptions,
-    FragmentTableOptions,
-    PandasOptions,
-    os_errors,
-)
+from lancelake.pylance._dataset import arguments
 from lancelake.pylance._dataset.scan_methods import DatasetScans
 from lancelake.pylance._dataset.scanner import LanceScanner
 from lancelake.pylance._dataset.scanner_builder import ScannerBuilder
 from lancelake.pylance._values.fragment_metadata import FragmentMetadata, from_fragment
-from lancelake.pylance._values.opened import ColumnOrdering, OpenedDataset, describes_as, given
+from lancelake.pylance._values.opened import (
+    ColumnOrdering,
+    OpenedDataset,
+    describes_as,
+    given,
+    takes,
+)
 
 Orderings = list[ColumnOrdering | str]
 
@@ -39,9 +37,9 @@ class FragmentScans:
     def scanner(
         self,
         *,
-        columns: Columns = None,
+        columns: arguments.Columns = None,
         batch_size: int | None = None,
-        filter: Filter = None,
+        filter: arguments.Filter = None,
         limit: int | None = None,
         offset: int | None = None,
         with_row_id: bool = False,
@@ -55,16 +53,13 @@ class FragmentScans:
         include_deleted_rows: bool | None = None,
         batch_size_bytes: int | None = None,
         strict_batch_size: bool | None = None,
-        **kwargs: Unpack[FragmentScanOptions],
+        **kwargs: Unpack[arguments.FragmentScanOptions],
     ) -> LanceScanner:
         """Prepare a scan of this fragment.
 
         Args:
             batch_readahead: Batches to read ahead.
             **kwargs: Further arguments of `LanceDataset.scanner`, which describes the others too.
-
-        Returns:
-            The scan, not yet started.
 
         Examples:
             >>> ds.get_fragment(0).scanner(columns=["id"], limit=1).to_table().to_pydict()
@@ -81,8 +76,8 @@ class FragmentScans:
     @describes_as(scanner)
     def to_table(
         self,
-        columns: Columns = None,
-        filter: Filter = None,
+        columns: arguments.Columns = None,
+        filter: arguments.Filter = None,
         limit: int | None = None,
         offset: int | None = None,
         with_row_id: bool = False,
@@ -95,15 +90,12 @@ class FragmentScans:
         include_deleted_rows: bool | None = None,
         batch_size_bytes: int | None = None,
         strict_batch_size: bool | None = None,
-        **kwargs: Unpack[FragmentTableOptions],
+        **kwargs: Unpack[arguments.FragmentTableOptions],
     ) -> pa.Table:
         """Read the fragment into memory.
 
         Args:
             **kwargs: Further arguments of `LanceDataset.scanner`, which describes the others too.
-
-        Returns:
-            The rows.
 
         Examples:
             >>> ds.get_fragment(0).to_table(["name"], "id = 2").to_pydict()
@@ -114,25 +106,22 @@ class FragmentScans:
     @describes_as(scanner)
     def to_pandas(
         self,
-        columns: Columns = None,
-        filter: Filter = None,
+        columns: arguments.Columns = None,
+        filter: arguments.Filter = None,
         limit: int | None = None,
         offset: int | None = None,
         batch_size: int | None = None,
         with_row_id: bool = False,
         with_row_address: bool = False,
-        blob_mode: BlobModeName = "lazy",
+        blob_mode: arguments.BlobModeName = "lazy",
         order_by: Orderings | None = None,
-        **kwargs: Unpack[PandasOptions],
+        **kwargs: Unpack[arguments.PandasOptions],
     ) -> Any:
         """Read the fragment into a pandas data frame.
 
         Args:
             blob_mode: Blobs become files (`lazy`), bytes (`bytes`) or descriptors (`descriptions`).
             **kwargs: Arguments of `pyarrow.Table.to_pandas`; `scanner` describes the others.
-
-        Returns:
-            The rows as a `pandas.DataFrame`.
 
         Examples:
             >>> len(ds.get_fragment(0).to_pandas())
@@ -141,50 +130,21 @@ class FragmentScans:
         scanned = given({**locals(), "kwargs": {}}, without=("blob_mode",))
         return self.scanner(**scanned).to_pandas(blob_mode=blob_mode, **kwargs)
 
-    @describes_as(scanner)
-    def to_batches(
-        self,
-        *,
-        columns: Columns = None,
-        batch_size: int | None = None,
-        filter: Filter = None,
-        limit: int | None = None,
-        offset: int | None = None,
-        with_row_id: bool = False,
-        with_row_address: bool = False,
-        batch_readahead: int = 16,
-        blob_handling: str | None = None,
-        order_by: Orderings | None = None,
-        use_scalar_index: bool | None = None,
-        io_buffer_size: int | None = None,
-        late_materialization: bool | list[str] | None = None,
-        include_deleted_rows: bool | None = None,
-        batch_size_bytes: int | None = None,
-        strict_batch_size: bool | None = None,
-        **kwargs: Unpack[FragmentScanOptions],
-    ) -> Iterator[pa.RecordBatch]:
+    @takes(scanner)
+    def to_batches(self, **kwargs: Any) -> Iterator[pa.RecordBatch]:
         """Read the fragment batch by batch.
-
-        Args:
-            **kwargs: Further arguments of `LanceDataset.scanner`, which describes the others too.
-
-        Returns:
-            The batches.
 
         Examples:
             >>> [batch.num_rows for batch in ds.get_fragment(0).to_batches(batch_size=2)]
             [2, 1]
         """
-        return self.scanner(**given(locals())).to_batches()
+        return self.scanner(**kwargs).to_batches()
 
-    def count_rows(self, filter: Filter = None) -> int:
+    def count_rows(self, filter: arguments.Filter = None) -> int:
         """Count the live rows, or those that match a filter.
 
         Args:
             filter: SQL, or an expression of `pyarrow.compute`.
-
-        Returns:
-            The number of rows.
 
         Examples:
             >>> ds.get_fragment(0).count_rows("id > 1")
@@ -197,9 +157,6 @@ class FragmentScans:
 
         Args:
             num_rows: Rows to return, at most.
-
-        Returns:
-            The rows.
 
         Examples:
             >>> ds.get_fragment(0).head(2).num_rows
@@ -218,8 +175,8 @@ class FragmentDeletes(FragmentScans, ABC):
     @abstractmethod
     def _fragment(self) -> Fragment: ...
 
-    @os_errors()
-    def delete(self, predicate: Filter) -> FragmentMetadata | None:
+    @arguments.os_errors()
+    def delete(self, predicate: arguments.Filter) -> FragmentMetadata | None:
         """Mark rows as deleted, for a later `LanceOperation.Delete`.
 
         Args:

@@ -11,12 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import fs
 
-from lancelake.core.values.indices import (
-    IndexRequest,
-    JobProgress,
-    Progress,
-    kind_named,
-)
+from lancelake.core.values import indices
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.pylance._dataset.index_values import (
     IndexConfig,
@@ -58,7 +53,7 @@ def ensure_known_kind(index_type: str | IndexConfig) -> None:
     """Raise the error of official releases for a kind that does not exist."""
     kind = index_type if isinstance(index_type, str) else index_type.index_type
     try:
-        kind_named(kind_name(kind))
+        indices.kind_named(kind_name(kind))
     except InvalidRequestError as error:
         raise UnsupportedError(error.problem, action=error.next_step, found=kind) from error
 
@@ -76,8 +71,7 @@ def text_options(
 ) -> dict[str, object]:
     """Return the options that only text indices have; refuse them for other kinds."""
     if not isinstance(granularity, DocumentGranularity):
-        msg = "document_granularity must be a DocumentGranularity"
-        raise TypeError(msg)
+        raise TypeError("document_granularity must be a DocumentGranularity")
     options: dict[str, object] = {} if version is None else {"format_version": version}
     if granularity is not DocumentGranularity.ROW:
         options["document_granularity"] = granularity.value
@@ -110,7 +104,7 @@ def index_request(
     *,
     replace: bool = True,
     train: bool = True,
-) -> IndexRequest:
+) -> indices.IndexRequest:
     """Return the request of a build; parameters extend those of an `IndexConfig`."""
     if isinstance(index_type, IndexConfig):
         kind, parameters = index_type.index_type, {**index_type.parameters, **parameters}
@@ -118,22 +112,22 @@ def index_request(
         kind = index_type
     ensure_known_kind(kind)
     kind = kind_name(kind)
-    return IndexRequest(
+    return indices.IndexRequest(
         column=column, kind=kind, name=name, replace=replace, train=train, parameters=parameters
     )
 
 
-def of_fragments(request: IndexRequest, fragment_ids: list[int]) -> IndexRequest:
+def of_fragments(request: indices.IndexRequest, fragment_ids: list[int]) -> indices.IndexRequest:
     """Return a request that covers only these fragments."""
     return dataclasses.replace(request, fragment_ids=tuple(fragment_ids))
 
 
-def progress_events(callback: Callback | None) -> Progress | None:
+def progress_events(callback: Callback | None) -> indices.Progress | None:
     """Return a function that reports the progress of a build as pylance's events."""
     if callback is None:
         return None
 
-    def report(found: JobProgress) -> None:
+    def report(found: indices.JobProgress) -> None:
         amounts = found.stage, found.done, found.total, found.unit
         if not found.done:
             callback(IndexProgress("start", *amounts))
@@ -175,8 +169,7 @@ def vector_parameters(
             raise InvalidRequestError(problem)
         centers = _load(given["ivf_centroids_file"])
     if centers is None and codebook is not None:
-        problem = "ivf_centroids must be specified when pq_codebook is provided"
-        raise InvalidRequestError(problem)
+        raise InvalidRequestError("ivf_centroids must be specified when pq_codebook is provided")
     if "PQ" in name and given["num_sub_vectors"] is None:
         raise InvalidRequestError("num_partitions and num_sub_vectors are required for IVF_PQ")
     parameters = {key: value for key, value in options.items() if key != "index_file_version"}

@@ -312,8 +312,7 @@ def _milliseconds(created_at: datetime | None) -> int | None:
     if created_at is None:
         return None
     if created_at.tzinfo is None:
-        msg = "created_at must have a time zone"
-        raise TypeError(msg)
+        raise TypeError("created_at must have a time zone")
     return (created_at - _EPOCH) // _MILLISECOND
 
 

@@ -9,33 +9,9 @@ from typing import Any, Self, Unpack
 
 import pyarrow as pa
 
-from lancelake.core.values.indices import (
-    IndexParameters,
-    IndexRun,
-    Metric,
-    ScalarKind,
-    ScalarParameters,
-    StoredIndices,
-    VectorKind,
-    VectorSegment,
-    kind_named,
-)
+from lancelake.core.values import indices as core_indices
 from lancelake.errors import IndexNotFoundError, InvalidRequestError, UnsupportedError
-from lancelake.pylance._dataset.index_arguments import (
-    PARTED_KINDS,
-    TEXT_KIND,
-    Callback,
-    ensure_known_kind,
-    ensure_scalar,
-    index_request,
-    is_vector_type,
-    kind_name,
-    of_fragments,
-    one_column,
-    progress_events,
-    text_options,
-    vector_parameters,
-)
+from lancelake.pylance._dataset import index_arguments
 from lancelake.pylance._dataset.index_values import (
     INDEX_HEADER,
     SEGMENT_HEADER,
@@ -64,17 +40,17 @@ class DatasetIndices(DatasetState):
     def create_scalar_index(
         self,
         column: str,
-        index_type: ScalarKind | str | IndexConfig,
+        index_type: core_indices.ScalarKind | str | IndexConfig,
         name: str | None = None,
         *,
         replace: bool = True,
         train: bool = True,
         fragment_ids: list[int] | None = None,
         index_uuid: str | None = None,
-        progress_callback: Callback | None = None,
+        progress_callback: index_arguments.Callback | None = None,
         format_version: int | str | None = None,
         document_granularity: DocumentGranularity = DocumentGranularity.ROW,
-        **kwargs: Unpack[ScalarParameters],
+        **kwargs: Unpack[core_indices.ScalarParameters],
     ) -> None:
         """Build an index of a column and move to the version that has it.
 
@@ -104,31 +80,37 @@ class DatasetIndices(DatasetState):
             >>> "ScalarIndexQuery" in ds.scanner(filter="id = 2").explain_plan()
             True
         """
-        options = text_options(index_type, format_version, document_granularity)
-        request = index_request(
+        options = index_arguments.text_options(index_type, format_version, document_granularity)
+        request = index_arguments.index_request(
             column, index_type, name, {**kwargs, **options}, replace=replace, train=train
         )
-        run = IndexRun(choices=self._choices, progress=progress_events(progress_callback))
+        run = core_indices.IndexRun(
+            choices=self._choices, progress=index_arguments.progress_events(progress_callback)
+        )
         unique = None if index_uuid is None else to_uuid(index_uuid)
         if fragment_ids is None and unique is None:
             self._snapshot = self._table.indices.create(request, run)
             return
-        if unique is None and request.kind.upper() == TEXT_KIND:
+        if unique is None and request.kind.upper() == index_arguments.TEXT_KIND:
             unique = self._snapshot.location.session.ids.uuid4()
-        if fragment_ids is None or unique is None or request.kind.upper() not in PARTED_KINDS:
+        if (
+            fragment_ids is None
+            or unique is None
+            or request.kind.upper() not in index_arguments.PARTED_KINDS
+        ):
             raise InvalidRequestError(
                 f"{request.kind.upper()} is built for single fragments by "
                 "create_index_uncommitted(..., fragment_ids=...)"
             )
-        part = of_fragments(request, fragment_ids)
+        part = index_arguments.of_fragments(request, fragment_ids)
         self._table.indices.build_part(part, unique, run)
 
     def create_index(
         self,
         column: str | list[str],
-        index_type: VectorKind | ScalarKind | str,
+        index_type: core_indices.VectorKind | core_indices.ScalarKind | str,
         name: str | None = None,
-        metric: Metric | str = "L2",
+        metric: core_indices.Metric | str = "L2",
         replace: bool = False,
         num_partitions: int | None = None,
         ivf_centroids: Any = None,
@@ -151,8 +133,8 @@ class DatasetIndices(DatasetState):
         streaming_coreset_rate: int | None = None,
         streaming_refine_passes: int | None = None,
         skip_transpose: bool = False,
-        progress_callback: Callback | None = None,
-        **kwargs: Unpack[IndexParameters],
+        progress_callback: index_arguments.Callback | None = None,
+        **kwargs: Unpack[core_indices.IndexParameters],
     ) -> Self:
         """Build an index of vectors, or of a scalar kind as `create_scalar_index` does.
 
@@ -195,20 +177,22 @@ class DatasetIndices(DatasetState):
             >>> docs.create_index("vector", "IVF_FLAT", num_partitions=1, metric="cosine").has_index
             True
         """
-        if is_vector_type(index_type):
-            parameters = vector_parameters(index_type, locals(), kwargs)
-            args = one_column(column), index_type, name, parameters
-            request = index_request(*args, replace=replace, train=train)
+        if index_arguments.is_vector_type(index_type):
+            parameters = index_arguments.vector_parameters(index_type, locals(), kwargs)
+            args = index_arguments.one_column(column), index_type, name, parameters
+            request = index_arguments.index_request(*args, replace=replace, train=train)
             if fragment_ids is not None or index_uuid is not None:
                 raise InvalidRequestError("use create_index_uncommitted(..., fragment_ids=...)")
-            run = IndexRun(choices=self._choices, progress=progress_events(progress_callback))
+            run = core_indices.IndexRun(
+                choices=self._choices, progress=index_arguments.progress_events(progress_callback)
+            )
             self._snapshot = self._table.indices.create(request, run)
             return self
-        ensure_known_kind(index_type)
-        ensure_scalar(index_type, locals())
+        index_arguments.ensure_known_kind(index_type)
+        index_arguments.ensure_scalar(index_type, locals())
         options: dict[str, Any] = {**kwargs}
         self.create_scalar_index(
-            one_column(column),
+            index_arguments.one_column(column),
             index_type,
             name,
             replace=replace,
@@ -309,9 +293,9 @@ class DatasetIndices(DatasetState):
     def create_index_uncommitted(
         self,
         column: str | list[str],
-        index_type: VectorKind | ScalarKind | str | IndexConfig,
+        index_type: core_indices.VectorKind | core_indices.ScalarKind | str | IndexConfig,
         name: str | None = None,
-        metric: Metric | str = "L2",
+        metric: core_indices.Metric | str = "L2",
         replace: bool = False,
         num_partitions: int | None = None,
         ivf_centroids: Any = None,
@@ -335,7 +319,7 @@ class DatasetIndices(DatasetState):
         streaming_refine_passes: int | None = None,
         skip_transpose: bool = False,
         rabitq_model: str | None = None,
-        **kwargs: Unpack[IndexParameters],
+        **kwargs: Unpack[core_indices.IndexParameters],
     ) -> Index:
         """Build a segment of an index over some fragments and return its entry, uncommitted.
 
@@ -355,9 +339,6 @@ class DatasetIndices(DatasetState):
             rabitq_model: Result of `build_rq_model`, for RQ indices.
             **kwargs: Parameters of the kind.
 
-        Returns:
-            The entry of the segment.
-
         Raises:
             InvalidRequestError: `fragment_ids` is not given.
 
@@ -367,17 +348,19 @@ class DatasetIndices(DatasetState):
             True
         """
         parameters: Mapping[str, Any] = kwargs
-        if is_vector_type(index_type):
-            parameters = vector_parameters(str(index_type), locals(), kwargs)
+        if index_arguments.is_vector_type(index_type):
+            parameters = index_arguments.vector_parameters(str(index_type), locals(), kwargs)
         else:
-            ensure_scalar(index_type, locals())
+            index_arguments.ensure_scalar(index_type, locals())
         if fragment_ids is None:
             raise InvalidRequestError("create_index_uncommitted requires fragment_ids")
-        request = index_request(one_column(column), index_type, name, parameters, train=train)
+        request = index_arguments.index_request(
+            index_arguments.one_column(column), index_type, name, parameters, train=train
+        )
         if index_uuid is not None:
             raise InvalidRequestError("index_uuid is no longer accepted: a segment gets a new one")
-        run = IndexRun(choices=self._choices)
-        part = of_fragments(request, fragment_ids)
+        run = core_indices.IndexRun(choices=self._choices)
+        part = index_arguments.of_fragments(request, fragment_ids)
         return from_index(self._table.indices.build_segment(part, run))
 
     def merge_existing_index_segments(self, segments: list[Index]) -> Index:
@@ -399,7 +382,7 @@ class DatasetIndices(DatasetState):
             >>> sorted(merged.fragment_ids)
             [0, 1]
         """
-        run = IndexRun(choices=self._choices)
+        run = core_indices.IndexRun(choices=self._choices)
         return from_index(self._table.indices.merge_segments(list(map(to_index, segments)), run))
 
     def commit_existing_index_segments(
@@ -421,7 +404,7 @@ class DatasetIndices(DatasetState):
             >>> [index["name"] for index in ds.list_indices()]
             ['by_id']
         """
-        run = IndexRun(choices=self._choices)
+        run = core_indices.IndexRun(choices=self._choices)
         entries = list(map(to_index, segments))
         self._snapshot = self._table.indices.commit_segments(index_name, column, entries, run)
         return self
@@ -431,7 +414,7 @@ class DatasetIndices(DatasetState):
         index_uuid: str,
         index_type: str,
         batch_readhead: int | None = None,  # tunes official Lance
-        progress_callback: Callback | None = None,
+        progress_callback: index_arguments.Callback | None = None,
     ) -> None:
         """Merge the parts of a BTREE or INVERTED built under one uuid; nothing is committed.
 
@@ -450,14 +433,16 @@ class DatasetIndices(DatasetState):
             >>> ds.merge_index_metadata(unique, "BTREE")
         """
         unique = to_uuid(index_uuid)
-        kind = kind_name(index_type)
-        if kind not in PARTED_KINDS:
+        kind = index_arguments.kind_name(index_type)
+        if kind not in index_arguments.PARTED_KINDS:
             raise UnsupportedError(
                 f"parts of {kind} are not merged by merge_index_metadata",
                 action="Use merge_existing_index_segments.",
             )
         self._table.indices.merge_parts(
-            unique, kind_named(kind), progress_events(progress_callback)
+            unique,
+            core_indices.kind_named(kind),
+            index_arguments.progress_events(progress_callback),
         )
 
     def get_ivf_model(self, index_name: str) -> IvfModel:
@@ -477,9 +462,9 @@ class DatasetIndices(DatasetState):
             >>> docs.get_ivf_model("vector_idx").num_partitions
             1
         """
-        for segment in StoredIndices(self._snapshot).segments(index_name):
+        for segment in core_indices.StoredIndices(self._snapshot).segments(index_name):
             opened = segment.open()
-            if isinstance(opened, VectorSegment):
+            if isinstance(opened, core_indices.VectorSegment):
                 lists = vector_lists(opened.model.partitions.centers)
                 return IvfModel(lists, opened.model.metric.value)
         problem = f"there is no vector index {index_name!r}"
@@ -512,13 +497,13 @@ class DatasetIndices(DatasetState):
         return self.get_ivf_model(index_name).centroids
 
     def _first_vector_index(self, column: str) -> str:
-        stored = StoredIndices(self._snapshot)
+        stored = core_indices.StoredIndices(self._snapshot)
         field = self._snapshot.manifest.schema.find(column)
         for entry in self._snapshot.indices:
             if field is None or entry.fields != (field[-1].id,):
                 continue
             segment = stored.segment(entry)
-            if segment is not None and isinstance(segment.open(), VectorSegment):
+            if segment is not None and isinstance(segment.open(), core_indices.VectorSegment):
                 return entry.name
         problem = f"No IVF index for column '{column}'"
         raise IndexNotFoundError(problem, table=self._snapshot.location.uri)
@@ -531,12 +516,13 @@ class VectorIndexReader:
         self.dataset = dataset
         self.index_name = index_name
         self.stats = dataset.stats.index_stats(index_name)
-        stored = StoredIndices(dataset._snapshot).segments(index_name)
+        stored = core_indices.StoredIndices(dataset._snapshot).segments(index_name)
         opened = [segment.open() for segment in stored]
-        self._segments = [segment for segment in opened if isinstance(segment, VectorSegment)]
+        self._segments = [
+            segment for segment in opened if isinstance(segment, core_indices.VectorSegment)
+        ]
         if not self._segments:
-            msg = f"Index {index_name} is not vector index"
-            raise ValueError(msg)
+            raise ValueError(f"Index {index_name} is not vector index")
 
     def __repr__(self) -> str:
         return call_text(self, self.dataset, self.index_name)

@@ -18,12 +18,10 @@ from lancelake.pylance.schema import LanceSchema
 
 def _ensure_fragments(fragments: object) -> None:
     if not isinstance(fragments, list):
-        msg = f"fragments must be list[FragmentMetadata], got {type(fragments)}"
-        raise TypeError(msg)
+        raise TypeError(f"fragments must be list[FragmentMetadata], got {type(fragments)}")
     for fragment in fragments:
         if not isinstance(fragment, FragmentMetadata):
-            msg = f"fragments must be list[FragmentMetadata], got {type(fragment)}"
-            raise TypeError(msg)
+            raise TypeError(f"fragments must be list[FragmentMetadata], got {type(fragment)}")
 
 
 class LanceOperation:

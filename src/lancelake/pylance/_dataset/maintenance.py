@@ -8,28 +8,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, Unpack
 
+from lancelake.core.values import reports
 from lancelake.core.values.indices import IndexRun, LocalEngine, RefreshOptions
-from lancelake.core.values.reports import (
-    CleanupPlan,
-    CleanupPolicy,
-    CleanupReport,
-    CompactionRun,
-    FileKind,
-    OptimizeRun,
-    PlannedFile,
-    Totals,
-    optimize_document,
-)
 from lancelake.core.values.writes import INTERVAL, OLDER_THAN
 from lancelake.errors import InvalidRequestError, naming
 from lancelake.pylance._dataset.arguments import NoOptions, os_errors
 from lancelake.pylance._dataset.state import DatasetState
 from lancelake.pylance._dataset.write import AutoCleanupConfig, cleanup_config
-from lancelake.pylance._values.opened import call_text, describes_as
-from lancelake.pylance.optimize import Compaction, CompactionMetrics, CompactionOptions, SortKeys
+from lancelake.pylance._values.opened import call_text, describes_as, given
+from lancelake.pylance.optimize import Compaction, CompactionMetrics, SortKeys
 
 _MOST_CONCURRENT = (1 << 61) - 1
-_NOTHING = Totals()
+_NOTHING = reports.Totals()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +66,11 @@ class CleanupExplanation:
     candidate_file_limit: int
     referenced_branches: list[CleanupReferencedBranch]
     warnings: list[str]
-    plan: CleanupPlan
+    plan: reports.CleanupPlan
 
 
 def _explanation(
-    report: CleanupReport, max_files: int, *, include_files: bool
+    report: reports.CleanupReport, max_files: int, *, include_files: bool
 ) -> CleanupExplanation:
     plan = report.plan
     is_cut = include_files and len(plan.going) > max_files
@@ -103,7 +93,7 @@ def _explanation(
     )
 
 
-def _candidates(files: Iterable[PlannedFile]) -> list[CleanupCandidateFile]:
+def _candidates(files: Iterable[reports.PlannedFile]) -> list[CleanupCandidateFile]:
     return [
         CleanupCandidateFile(
             path=file.path,
@@ -116,17 +106,17 @@ def _candidates(files: Iterable[PlannedFile]) -> list[CleanupCandidateFile]:
     ]
 
 
-def _stats(report: CleanupReport) -> CleanupStats:
-    def files(*kinds: FileKind) -> int:
+def _stats(report: reports.CleanupReport) -> CleanupStats:
+    def files(*kinds: reports.FileKind) -> int:
         return sum(report.totals.get(kind, _NOTHING).files for kind in kinds)
 
     return CleanupStats(
         bytes_removed=report.bytes_removed,
         old_versions=len(report.versions),
-        data_files_removed=files(FileKind.DATA, FileKind.BLOB),
-        transaction_files_removed=files(FileKind.TRANSACTION),
-        index_files_removed=files(FileKind.INDEX),
-        deletion_files_removed=files(FileKind.DELETION),
+        data_files_removed=files(reports.FileKind.DATA, reports.FileKind.BLOB),
+        transaction_files_removed=files(reports.FileKind.TRANSACTION),
+        index_files_removed=files(reports.FileKind.INDEX),
+        deletion_files_removed=files(reports.FileKind.DELETION),
         failed_deletes=len(report.failed),
     )
 
@@ -143,8 +133,7 @@ def _engine(concurrency: int | None) -> LocalEngine | None:
 def _age(older_than: object) -> timedelta | None:
     if older_than is None or isinstance(older_than, timedelta):
         return older_than
-    msg = f"older_than must be a timedelta, not {type(older_than).__name__}"
-    raise TypeError(msg)
+    raise TypeError(f"older_than must be a timedelta, not {type(older_than).__name__}")
 
 
 def _unsigned(number: int | None) -> int | None:
@@ -233,28 +222,8 @@ class DatasetOptimizer:
             >>> metrics.fragments_removed, metrics.fragments_added
             (2, 1)
         """
-        options = CompactionOptions(
-            target_rows_per_fragment=target_rows_per_fragment,
-            max_rows_per_group=max_rows_per_group,
-            max_bytes_per_file=max_bytes_per_file,
-            materialize_deletions=materialize_deletions,
-            materialize_deletions_threshold=materialize_deletions_threshold,
-            defer_index_remap=defer_index_remap,
-            num_threads=num_threads,
-            batch_size=batch_size,
-            compaction_mode=compaction_mode,
-            binary_copy_read_batch_bytes=binary_copy_read_batch_bytes,
-            max_source_fragments=max_source_fragments,
-            max_source_rows=max_source_rows,
-            max_source_bytes=max_source_bytes,
-            excluded_fragment_ids=excluded_fragment_ids,
-            data_storage_version=data_storage_version,
-            target_bytes_per_fragment=target_bytes_per_fragment,
-            settled_bytes=settled_bytes,
-            sort_by=sort_by,
-            z_order_by=z_order_by,
-        )
-        run = CompactionRun(groups_per_commit=groups_per_commit)
+        options: Any = given(locals(), without=("groups_per_commit",))
+        run = reports.CompactionRun(groups_per_commit=groups_per_commit)
         return Compaction.execute(self._dataset, options, run)
 
     @os_errors()
@@ -280,10 +249,10 @@ class DatasetOptimizer:
             >>> ds.optimize.all()["compaction"] is None
             True
         """
-        run = OptimizeRun(choices=self._dataset._choices)
+        run = reports.OptimizeRun(choices=self._dataset._choices)
         summary = self._dataset._table.maintenance.optimize(dry_run=dry_run, run=run)
         self._dataset._snapshot = summary.snapshot
-        return optimize_document(summary)
+        return reports.optimize_document(summary)
 
     def enable_auto_cleanup(
         self, auto_cleanup_config: AutoCleanupConfig, **kwargs: Unpack[NoOptions]
@@ -463,9 +432,9 @@ class DatasetMaintenance(DatasetState):
         delete_unverified: bool,
         error_if_tagged_old_versions: bool,
         delete_rate_limit: int | None,
-    ) -> CleanupPolicy:
+    ) -> reports.CleanupPolicy:
         with naming(self._snapshot.location.uri, self._snapshot.version):
-            return CleanupPolicy(
+            return reports.CleanupPolicy(
                 older_than=_age(older_than),
                 retain_versions=_unsigned(retain_versions),
                 versions=_numbers(versions),

@@ -7,24 +7,9 @@ from typing import Any, Self, TypedDict
 
 import pyarrow as pa
 
+from lancelake.core.values import writes
 from lancelake.core.values.metadata import Fragment, FrozenMap, Update, key_names
 from lancelake.core.values.metadata import Transaction as Entry
-from lancelake.core.values.writes import (
-    DeleteRow,
-    Fail,
-    InsertAll,
-    InsertValues,
-    Matched,
-    MergeSpec,
-    NotMatched,
-    NotMatchedBySource,
-    RowCounts,
-    UpdateAll,
-    UpdateSet,
-    key_fields,
-    read_source,
-    to_reader,
-)
 from lancelake.errors import naming
 from lancelake.pylance._dataset.arguments import os_errors
 from lancelake.pylance._dataset.merge_options import (
@@ -38,9 +23,9 @@ from lancelake.pylance._values.opened import call_text, describes_as
 class MergeClauses:
     """Methods of a merge builder that add clauses."""
 
-    _matched: tuple[Matched, ...] = ()
-    _not_matched: tuple[NotMatched, ...] = ()
-    _by_source: tuple[NotMatchedBySource, ...] = ()
+    _matched: tuple[writes.Matched, ...] = ()
+    _not_matched: tuple[writes.NotMatched, ...] = ()
+    _by_source: tuple[writes.NotMatchedBySource, ...] = ()
 
     def when_matched_update_all(self, condition: str | None = None) -> Self:
         """Set all columns of matched rows that the source has.
@@ -48,15 +33,12 @@ class MergeClauses:
         Args:
             condition: SQL that the pair of rows must match.
 
-        Returns:
-            The builder.
-
         Examples:
             >>> merge = ds.merge_insert("id").when_matched_update_all("source.score > target.score")
             >>> merge.execute({"id": [1, 2], "score": [9.0, 0.0]})
             {'num_inserted_rows': 0, 'num_updated_rows': 1, 'num_deleted_rows': 0}
         """
-        self._matched += (UpdateAll(condition=condition),)
+        self._matched += (writes.UpdateAll(condition=condition),)
         return self
 
     def when_matched_update(self, values: Mapping[str, str], condition: str | None = None) -> Self:
@@ -66,9 +48,6 @@ class MergeClauses:
             values: SQL expressions by column.
             condition: SQL that the pair of rows must match.
 
-        Returns:
-            The builder.
-
         Examples:
             >>> total = {"score": "target.score + source.score"}
             >>> merge = ds.merge_insert("id").when_matched_update(total)
@@ -76,7 +55,7 @@ class MergeClauses:
             >>> ds.to_table(["score"], "id = 1").to_pydict()
             {'score': [2.5]}
         """
-        self._matched += (UpdateSet(values=FrozenMap(dict(values)), condition=condition),)
+        self._matched += (writes.UpdateSet(values=FrozenMap(dict(values)), condition=condition),)
         return self
 
     def when_matched_delete(self, condition: str | None = None) -> Self:
@@ -85,14 +64,11 @@ class MergeClauses:
         Args:
             condition: SQL that the pair of rows must match.
 
-        Returns:
-            The builder.
-
         Examples:
             >>> ds.merge_insert("id").when_matched_delete().execute({"id": [1, 7]})
             {'num_inserted_rows': 0, 'num_updated_rows': 0, 'num_deleted_rows': 1}
         """
-        self._matched += (DeleteRow(condition=condition),)
+        self._matched += (writes.DeleteRow(condition=condition),)
         return self
 
     def when_matched_fail(self, condition: str | None = None) -> Self:
@@ -101,15 +77,12 @@ class MergeClauses:
         Args:
             condition: SQL that the pair of rows must match.
 
-        Returns:
-            The builder.
-
         Examples:
             >>> merge = ds.merge_insert("id").when_matched_fail().when_not_matched_insert_all()
             >>> merge.execute({"id": [7], "name": ["eve"], "score": [0.5]})["num_inserted_rows"]
             1
         """
-        self._matched += (Fail(condition=condition),)
+        self._matched += (writes.Fail(condition=condition),)
         return self
 
     def when_not_matched_insert_all(self, condition: str | None = None) -> Self:
@@ -118,15 +91,12 @@ class MergeClauses:
         Args:
             condition: SQL that the source row must match.
 
-        Returns:
-            The builder.
-
         Examples:
             >>> merge = ds.merge_insert("id").when_not_matched_insert_all()
             >>> merge.execute({"id": [3, 4], "name": ["cy", "di"], "score": [0.0, 4.5]})
             {'num_inserted_rows': 1, 'num_updated_rows': 0, 'num_deleted_rows': 0}
         """
-        self._not_matched += (InsertAll(condition=condition),)
+        self._not_matched += (writes.InsertAll(condition=condition),)
         return self
 
     def when_not_matched_insert(
@@ -138,16 +108,13 @@ class MergeClauses:
             values: SQL expressions by column.
             condition: SQL that the source row must match.
 
-        Returns:
-            The builder.
-
         Examples:
             >>> values = {"id": "source.id", "score": "0.0"}
             >>> done = ds.merge_insert("id").when_not_matched_insert(values).execute({"id": [4]})
             >>> ds.take([3]).to_pylist()
             [{'id': 4, 'name': None, 'score': 0.0}]
         """
-        clause = InsertValues(values=FrozenMap(dict(values)), condition=condition)
+        clause = writes.InsertValues(values=FrozenMap(dict(values)), condition=condition)
         self._not_matched += (clause,)
         return self
 
@@ -157,15 +124,12 @@ class MergeClauses:
         Args:
             expr: SQL that the table's row must match.
 
-        Returns:
-            The builder.
-
         Examples:
             >>> merge = ds.merge_insert("id").when_not_matched_by_source_delete("score > 2")
             >>> merge.execute({"id": [3]})
             {'num_inserted_rows': 0, 'num_updated_rows': 0, 'num_deleted_rows': 1}
         """
-        self._by_source += (DeleteRow(condition=expr),)
+        self._by_source += (writes.DeleteRow(condition=expr),)
         return self
 
     def when_not_matched_by_source_update(
@@ -177,15 +141,12 @@ class MergeClauses:
             values: SQL expressions by column.
             expr: SQL that the table's row must match.
 
-        Returns:
-            The builder.
-
         Examples:
             >>> merge = ds.merge_insert("id").when_not_matched_by_source_update({"score": "0.0"})
             >>> merge.execute({"id": [3]})["num_updated_rows"]
             2
         """
-        self._by_source += (UpdateSet(values=FrozenMap(dict(values)), condition=expr),)
+        self._by_source += (writes.UpdateSet(values=FrozenMap(dict(values)), condition=expr),)
         return self
 
 
@@ -220,9 +181,9 @@ class MergeInsertBuilder(MergeClauses, MergeOptions):
         self._on = keys
         with naming(dataset._snapshot.location.uri, dataset._snapshot.version):
             if keys:
-                key_fields(keys, schema)
+                writes.key_fields(keys, schema)
             else:
-                MergeSpec(on=())
+                writes.MergeSpec(on=())
 
     def __repr__(self) -> str:
         return call_text(self, self._dataset, on=self._on or None)
@@ -246,7 +207,7 @@ class MergeInsertBuilder(MergeClauses, MergeOptions):
             >>> ds.merge_insert("id").when_matched_delete().execute({"id": [1]})
             {'num_inserted_rows': 0, 'num_updated_rows': 0, 'num_deleted_rows': 1}
         """
-        rows, spec = to_reader(data_obj, schema), self._spec()
+        rows, spec = writes.to_reader(data_obj, schema), self._spec()
         with os_errors():
             done = self._dataset._table.merge(
                 rows,
@@ -272,7 +233,7 @@ class MergeInsertBuilder(MergeClauses, MergeOptions):
             >>> lance.LanceDataset.commit(ds, transaction).count_rows()
             2
         """
-        with read_source(to_reader(data_obj, schema)) as rows, os_errors():
+        with writes.read_source(writes.to_reader(data_obj, schema)) as rows, os_errors():
             ready = self._dataset._table.prepare_merge(rows, self._spec())
         return from_transaction(ready.transaction), _stats(ready.counts)
 
@@ -281,9 +242,6 @@ class MergeInsertBuilder(MergeClauses, MergeOptions):
 
         Args:
             new_data: The source.
-
-        Returns:
-            The counts.
 
         Examples:
             >>> merge = ds.merge_insert("id").when_matched_delete()
@@ -297,9 +255,6 @@ class MergeInsertBuilder(MergeClauses, MergeOptions):
 
         Args:
             new_data: The source.
-
-        Returns:
-            The transaction and the counts.
 
         Examples:
             >>> rows = pa.record_batch({"id": [1]})
@@ -315,9 +270,6 @@ class MergeInsertBuilder(MergeClauses, MergeOptions):
         Args:
             new_data: The source.
 
-        Returns:
-            The steps with their counts.
-
         Examples:
             >>> merge = ds.merge_insert("id").when_matched_delete()
             >>> "num_deleted_rows=1" in merge.analyze_plan_batches(pa.record_batch({"id": [1]}))
@@ -332,9 +284,6 @@ class MergeInsertBuilder(MergeClauses, MergeOptions):
             schema: Schema of the source; by default that of the table.
             verbose: Ignored.
 
-        Returns:
-            The steps as text.
-
         Examples:
             >>> "id" in ds.merge_insert("id").when_matched_update_all().explain_plan()
             True
@@ -346,15 +295,12 @@ class MergeInsertBuilder(MergeClauses, MergeOptions):
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
         """Run the merge without committing, and describe it with its counts.
 
-        Returns:
-            The steps with their counts.
-
         Examples:
             >>> plan = ds.merge_insert("id").when_matched_delete().analyze_plan({"id": [1]})
             >>> "num_deleted_rows=1" in plan, ds.count_rows()
             (True, 3)
         """
-        with read_source(to_reader(data_obj, schema)) as rows, os_errors():
+        with writes.read_source(writes.to_reader(data_obj, schema)) as rows, os_errors():
             ready = self._dataset._table.prepare_merge(rows, self._spec())
         plan = self._dataset._table.explain_merge(self._spec(), source=rows.schema.names)
         files = [file for fragment in _new_fragments(ready.transaction) for file in fragment.files]
@@ -367,9 +313,9 @@ class MergeInsertBuilder(MergeClauses, MergeOptions):
         head, _, rest = plan.partition("\n")
         return f"{head}, metrics=[source_rows={rows.num_rows}, {counts}]\n{rest}"
 
-    def _spec(self) -> MergeSpec:
+    def _spec(self) -> writes.MergeSpec:
         with naming(self._dataset._snapshot.location.uri, self._dataset._snapshot.version):
-            return MergeSpec(
+            return writes.MergeSpec(
                 on=self._on,
                 matched=self._matched,
                 not_matched=self._not_matched,
@@ -387,7 +333,7 @@ def _new_fragments(transaction: Entry) -> tuple[Fragment, ...]:
     return operation.new_fragments if isinstance(operation, Update) else ()
 
 
-def _stats(counts: RowCounts) -> MergeStats:
+def _stats(counts: writes.RowCounts) -> MergeStats:
     return MergeStats(
         num_inserted_rows=counts.inserted,
         num_updated_rows=counts.updated,

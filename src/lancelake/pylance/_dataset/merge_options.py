@@ -42,9 +42,6 @@ class MergeOptions:
     def last_source_row_wins(self) -> Self:
         """Let the last of several source rows with the same key win, instead of refusing them.
 
-        Returns:
-            The builder.
-
         Examples:
             >>> merge = ds.merge_insert("id").when_matched_update_all().last_source_row_wins()
             >>> done = merge.execute({"id": [1, 1], "score": [8.0, 9.0]})
@@ -56,9 +53,6 @@ class MergeOptions:
 
     def with_schema_evolution(self) -> Self:
         """Add columns and struct fields to the table that only the source has.
-
-        Returns:
-            The builder.
 
         Examples:
             >>> merge = ds.merge_insert("id").when_matched_update_all().with_schema_evolution()
@@ -75,9 +69,6 @@ class MergeOptions:
         Args:
             max_retries: Retries, at most.
 
-        Returns:
-            The builder.
-
         Examples:
             >>> merge = ds.merge_insert("id").when_matched_delete().conflict_retries(3)
             >>> merge.execute({"id": [1]})["num_deleted_rows"]
@@ -91,9 +82,6 @@ class MergeOptions:
 
         Args:
             timeout: The time limit.
-
-        Returns:
-            The builder.
 
         Examples:
             >>> from datetime import timedelta
@@ -109,9 +97,6 @@ class MergeOptions:
 
         Args:
             mode: `auto` or `rewrite_rows`, which are the same; `rewrite_columns` is not supported.
-
-        Returns:
-            The builder.
 
         Raises:
             InvalidRequestError: The mode is unknown.
@@ -134,9 +119,6 @@ class MergeOptions:
 
         Args:
             version: The version.
-
-        Returns:
-            The builder.
 
         Raises:
             UnsupportedError: It is not the version of the table.
@@ -177,9 +159,6 @@ class MergeOptions:
         Args:
             sstables: The generations.
 
-        Returns:
-            The builder.
-
         Examples:
             >>> merge = ds.merge_insert("id").mark_sstables_as_compacted([])
         """
@@ -194,9 +173,6 @@ class MergeOptions:
 
         Args:
             use_index: Use indices of the key columns, or read the columns.
-
-        Returns:
-            The builder.
 
         Examples:
             >>> merge = ds.merge_insert("id").when_matched_delete().use_index(False)

@@ -10,26 +10,11 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.core.table_place import TablePlace
+from lancelake.core.values import reads
 from lancelake.core.values.indices import DROPPED, RowMoves, with_inline_moves
 from lancelake.core.values.metadata import FRAGMENT_REUSE
-from lancelake.core.values.reads import (
-    DEFAULT_K,
-    MISSING,
-    RowBlob,
-    RowsBy,
-    ScanRequest,
-    SearchRequest,
-    fusion_of,
-    read_all,
-)
 from lancelake.errors import InvalidRequestError, UnsupportedError
-from lancelake.pylance._dataset.arguments import (
-    Columns,
-    Filter,
-    os_errors,
-    request_columns,
-    row_numbers,
-)
+from lancelake.pylance._dataset import arguments
 from lancelake.pylance._dataset.index_values import index_statistics
 from lancelake.pylance._dataset.scan_methods import DatasetScans
 from lancelake.pylance._dataset.searching import SqlQueryBuilder, nearest_of
@@ -122,9 +107,6 @@ class DatasetReads(DatasetScans):
     def version_refs(self) -> list[dict[str, int]]:
         """Return the numbers of all versions, oldest first, without reading them.
 
-        Returns:
-            One entry per version.
-
         Examples:
             >>> [each["version"] for each in ds.version_refs()]
             [1]
@@ -134,9 +116,6 @@ class DatasetReads(DatasetScans):
 
     def fragment_ids(self) -> BitMap:
         """Return the ids of all fragments.
-
-        Returns:
-            The ids as a bitmap.
 
         Examples:
             >>> list(ds.fragment_ids())
@@ -164,7 +143,9 @@ class DatasetReads(DatasetScans):
         """
         return index_statistics(self._snapshot, index_name)
 
-    def take(self, indices: Iterable[int] | pa.Array, columns: Columns = None) -> pa.Table:
+    def take(
+        self, indices: Iterable[int] | pa.Array, columns: arguments.Columns = None
+    ) -> pa.Table:
         """Return rows by position, in the order requested.
 
         Args:
@@ -181,19 +162,16 @@ class DatasetReads(DatasetScans):
             >>> ds.take([2, 0], columns=["name"]).to_pydict()
             {'name': ['cy', 'ada']}
         """
-        request = ScanRequest(columns=request_columns(columns))
-        return self._table.take(row_numbers(indices), request)
+        request = reads.ScanRequest(columns=arguments.request_columns(columns))
+        return self._table.take(arguments.row_numbers(indices), request)
 
-    def slice(self, start: int, end: int, columns: Columns = None) -> pa.Table:
+    def slice(self, start: int, end: int, columns: arguments.Columns = None) -> pa.Table:
         """Return the rows from one position up to, not including, another.
 
         Args:
             start: The first position.
             end: The position after the last one.
             columns: Names, or SQL expressions by name; by default all columns.
-
-        Returns:
-            The rows.
 
         Examples:
             >>> ds.slice(1, 3, columns=["id"]).to_pydict()
@@ -205,20 +183,20 @@ class DatasetReads(DatasetScans):
             raise InvalidRequestError(f"end ({end}) must be >= start ({start})")
         return self.scanner(columns=columns, offset=start, limit=end - start).to_table()
 
-    @os_errors()
+    @arguments.os_errors()
     def _take_rows(
         self,
         row_ids: Iterable[int] | pa.Array,
-        columns: Columns = None,
+        columns: arguments.Columns = None,
         *,
         ignore_deletions: bool = False,
     ) -> pa.Table:
         """Return rows by id, in the order requested, without missing ones."""
         if ignore_deletions:
             raise UnsupportedError("deleted rows cannot be taken (ignore_deletions)")
-        addresses = self._table.addresses_of(row_numbers(row_ids))
-        request = ScanRequest(columns=request_columns(columns))
-        return self._table.take_at(addresses[addresses != MISSING], request)
+        addresses = self._table.addresses_of(arguments.row_numbers(row_ids))
+        request = reads.ScanRequest(columns=arguments.request_columns(columns))
+        return self._table.take_at(addresses[addresses != reads.MISSING], request)
 
     def remap_row_addrs(self, addrs: pa.Array) -> pa.Array | None:
         """Return where rows are after the compactions that the table has recorded.
@@ -334,7 +312,7 @@ class DatasetReads(DatasetScans):
         """
         _ensure_buffer(io_buffer_size)
         rows = self._blobs(blob_column, ids, addresses, indices)
-        values = read_all([row.blob for row in rows])
+        values = reads.read_all([row.blob for row in rows])
         return [(row.address, value) for row, value in zip(rows, values, strict=True)]
 
     def read_blob_ranges(
@@ -369,16 +347,16 @@ class DatasetReads(DatasetScans):
             [(0, 0, b'bc')]
         """
         _ensure_buffer(io_buffer_size)
-        if selector not in [by.value for by in RowsBy]:
+        if selector not in [by.value for by in reads.RowsBy]:
             msg = f"selector must be one of 'ids', 'addresses', or 'indices', got {selector!r}"
             raise InvalidRequestError(msg)
-        rows = row_numbers([row for row, _, _ in requests])
-        blobs = self._table.find_blobs(blob_column, rows, RowsBy(selector))
+        rows = arguments.row_numbers([row for row, _, _ in requests])
+        blobs = self._table.find_blobs(blob_column, rows, reads.RowsBy(selector))
         parts = [
             None if row.blob is None else row.blob.part(start, length)
             for row, (_, start, length) in zip(blobs, requests, strict=True)
         ]
-        values = read_all(parts)
+        values = reads.read_all(parts)
         return [(i, row.address, values[i]) for i, row in enumerate(blobs)]
 
     def _blobs(
@@ -387,23 +365,26 @@ class DatasetReads(DatasetScans):
         ids: Iterable[int] | pa.Array | None,
         addresses: Iterable[int] | pa.Array | None,
         indices: Iterable[int] | pa.Array | None,
-    ) -> list[RowBlob]:
-        asked = {RowsBy.IDS: ids, RowsBy.ADDRESSES: addresses, RowsBy.INDICES: indices}
+    ) -> list[reads.RowBlob]:
+        asked = {
+            reads.RowsBy.IDS: ids,
+            reads.RowsBy.ADDRESSES: addresses,
+            reads.RowsBy.INDICES: indices,
+        }
         given = {by: rows for by, rows in asked.items() if rows is not None}
         if len(given) != 1:
-            msg = "Exactly one of ids, indices, or addresses must be specified"
-            raise InvalidRequestError(msg)
+            raise InvalidRequestError("Exactly one of ids, indices, or addresses must be specified")
         ((by, rows),) = given.items()
-        return self._table.find_blobs(column, row_numbers(rows), by)
+        return self._table.find_blobs(column, arguments.row_numbers(rows), by)
 
     def search(
         self,
         full_text_query: str | FullTextQuery | Mapping[str, Any] | None = None,
         nearest: Mapping[str, Any] | None = None,
         *,
-        k: int = DEFAULT_K,
-        columns: Columns = None,
-        filter: Filter = None,
+        k: int = reads.DEFAULT_K,
+        columns: arguments.Columns = None,
+        filter: arguments.Filter = None,
         prefilter: bool = True,
         vector_weight: float | None = None,
         rank_constant: int | None = None,
@@ -432,9 +413,6 @@ class DatasetReads(DatasetScans):
             with_row_id: Add the column `_rowid`.
             fast_search: Skip fragments that the searched indices do not cover.
 
-        Returns:
-            The rows, best first.
-
         Raises:
             InvalidRequestError: No query is given, or an option does not apply to the queries.
 
@@ -448,17 +426,17 @@ class DatasetReads(DatasetScans):
             ['red panda']
         """
         text = None if full_text_query is None else text_query(full_text_query)
-        request = SearchRequest(
+        request = reads.SearchRequest(
             nearest=None if nearest is None else nearest_of(self._snapshot, nearest),
             text=text,
             k=operator.index(k),
             filter=filter,
             prefilter=prefilter,
-            columns=request_columns(columns),
+            columns=arguments.request_columns(columns),
             with_row_id=with_row_id,
             fast_search=fast_search,
             candidates=candidates,
-            fusion=fusion_of(vector_weight, rank_constant),
+            fusion=reads.fusion_of(vector_weight, rank_constant),
         )
         return self._table.search(request)
 

@@ -76,9 +76,6 @@ class Tags:
         Args:
             order: `desc`, the default, for the newest first, or `asc`.
 
-        Returns:
-            Names and tags.
-
         Examples:
             >>> ds.tags.create("stable")
             >>> [name for name, tag in ds.tags.list_ordered("asc")]
@@ -91,9 +88,6 @@ class Tags:
 
         Args:
             tag: The name of the tag.
-
-        Returns:
-            The number of the version.
 
         Raises:
             RefNotFoundError: The table has no such tag.
@@ -218,9 +212,6 @@ class Branches:
 
         Args:
             order: `desc`, the default, for the newest first, or `asc`.
-
-        Returns:
-            Names and branches.
 
         Examples:
             >>> trial = ds.create_branch("trial")

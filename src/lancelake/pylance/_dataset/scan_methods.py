@@ -16,22 +16,17 @@ import pyarrow as pa
 
 from lancelake.core.values.metadata import by_fragment, row_address
 from lancelake.errors import InvalidRequestError, naming
-from lancelake.pylance._dataset.arguments import (
-    BatchScanOptions,
-    BlobModeName,
-    Columns,
-    CountOptions,
-    Filter,
-    HeadOptions,
-    NoOptions,
-    PandasOptions,
-    TableScanOptions,
-    os_errors,
-)
+from lancelake.pylance._dataset import arguments
 from lancelake.pylance._dataset.scanner import LanceScanner
 from lancelake.pylance._dataset.scanner_builder import ScannerBuilder, SearchFilter
 from lancelake.pylance._dataset.state import DatasetState
-from lancelake.pylance._values.opened import ColumnOrdering, OpenedFragment, describes_as, given
+from lancelake.pylance._values.opened import (
+    ColumnOrdering,
+    OpenedFragment,
+    describes_as,
+    given,
+    takes,
+)
 
 _BUILDER_NAMES = {
     "fragments": "with_fragments",
@@ -47,9 +42,6 @@ def serialize_row_addrs(addrs: Iterable[int]) -> bytes:
     Args:
         addrs: The row ids.
 
-    Returns:
-        The encoded set.
-
     Examples:
         >>> from lancelake.pylance.dataset import serialize_row_addrs
         >>> ds.scanner(["id"], row_addr_allowlist=serialize_row_addrs([0, 2])).to_table().num_rows
@@ -64,7 +56,7 @@ class DatasetScans(DatasetState):
 
     def scanner(
         self,
-        columns: Columns = None,
+        columns: arguments.Columns = None,
         filter: SearchFilter = None,
         limit: int | None = None,
         offset: int | None = None,
@@ -131,9 +123,6 @@ class DatasetScans(DatasetState):
             row_addr_allowlist: Scan only these rows; a result of `serialize_row_addrs`.
             row_addr_blocklist: Leave these rows out; a result of `serialize_row_addrs`.
 
-        Returns:
-            The scan, which is validated and not yet started.
-
         Raises:
             ColumnNotFoundError: The table has no such column.
             InvalidExpressionError: The filter or an expression cannot be parsed or bound.
@@ -156,42 +145,9 @@ class DatasetScans(DatasetState):
         """Export all rows to another library."""
         return self.scanner().__arrow_c_stream__(requested_schema)
 
-    @describes_as(scanner)
-    def to_table(
-        self,
-        columns: Columns = None,
-        filter: SearchFilter = None,
-        limit: int | None = None,
-        offset: int | None = None,
-        nearest: dict[str, Any] | None = None,
-        batch_size: int | None = None,
-        batch_size_bytes: int | None = None,
-        batch_readahead: int | None = None,
-        fragment_readahead: int | None = None,
-        scan_in_order: bool | None = None,
-        *,
-        prefilter: bool | None = None,
-        with_row_id: bool | None = None,
-        with_row_address: bool | None = None,
-        use_stats: bool | None = None,
-        fast_search: bool | None = None,
-        full_text_query: Any = None,
-        io_buffer_size: int | None = None,
-        late_materialization: bool | list[str] | None = None,
-        blob_handling: str | None = None,
-        use_scalar_index: bool | None = None,
-        include_deleted_rows: bool | None = None,
-        order_by: list[ColumnOrdering | str] | None = None,
-        disable_scoring_autoprojection: bool | None = None,
-        **kwargs: Unpack[TableScanOptions],
-    ) -> pa.Table:
+    @takes(scanner)
+    def to_table(self, **kwargs: Any) -> pa.Table:
         """Read into memory.
-
-        Args:
-            **kwargs: Further arguments of `scanner`, which describes the others too.
-
-        Returns:
-            The rows.
 
         Raises:
             ColumnNotFoundError: The table has no such column.
@@ -204,12 +160,12 @@ class DatasetScans(DatasetState):
             >>> docs.to_table(columns=["id"], nearest=nearest).to_pylist()
             [{'id': 2, '_distance': 0.0}]
         """
-        return self.scanner(**given(locals())).to_table()
+        return self.scanner(**kwargs).to_table()
 
     @describes_as(scanner)
     def to_pandas(
         self,
-        columns: Columns = None,
+        columns: arguments.Columns = None,
         filter: SearchFilter = None,
         limit: int | None = None,
         offset: int | None = None,
@@ -227,21 +183,18 @@ class DatasetScans(DatasetState):
         full_text_query: Any = None,
         io_buffer_size: int | None = None,
         late_materialization: bool | list[str] | None = None,
-        blob_mode: BlobModeName = "lazy",
+        blob_mode: arguments.BlobModeName = "lazy",
         use_scalar_index: bool | None = None,
         include_deleted_rows: bool | None = None,
         order_by: list[ColumnOrdering | str] | None = None,
         disable_scoring_autoprojection: bool | None = None,
-        **kwargs: Unpack[PandasOptions],
+        **kwargs: Unpack[arguments.PandasOptions],
     ) -> Any:
         """Read into a pandas data frame.
 
         Args:
             blob_mode: Blobs become files (`lazy`), bytes (`bytes`) or descriptors (`descriptions`).
             **kwargs: Arguments of `pyarrow.Table.to_pandas`; `scanner` describes the others.
-
-        Returns:
-            The rows as a `pandas.DataFrame`.
 
         Raises:
             ColumnNotFoundError: The table has no such column.
@@ -254,38 +207,9 @@ class DatasetScans(DatasetState):
         scanned = given({**locals(), "kwargs": {}}, without=("blob_mode",))
         return self.scanner(**scanned).to_pandas(blob_mode=blob_mode, **kwargs)
 
-    @describes_as(scanner)
-    def to_batches(
-        self,
-        columns: Columns = None,
-        filter: SearchFilter = None,
-        limit: int | None = None,
-        offset: int | None = None,
-        nearest: dict[str, Any] | None = None,
-        batch_size: int | None = None,
-        batch_size_bytes: int | None = None,
-        batch_readahead: int | None = None,
-        fragment_readahead: int | None = None,
-        scan_in_order: bool | None = None,
-        *,
-        prefilter: bool | None = None,
-        with_row_id: bool | None = None,
-        with_row_address: bool | None = None,
-        use_stats: bool | None = None,
-        full_text_query: Any = None,
-        io_buffer_size: int | None = None,
-        late_materialization: bool | list[str] | None = None,
-        blob_handling: str | None = None,
-        use_scalar_index: bool | None = None,
-        strict_batch_size: bool | None = None,
-        order_by: list[ColumnOrdering | str] | None = None,
-        disable_scoring_autoprojection: bool | None = None,
-        **kwargs: Unpack[BatchScanOptions],
-    ) -> Iterator[pa.RecordBatch]:
+    @takes(scanner)
+    def to_batches(self, **kwargs: Any) -> Iterator[pa.RecordBatch]:
         """Read batch by batch.
-
-        Args:
-            **kwargs: Further arguments of `scanner`, which describes the others too.
 
         Returns:
             The batches; memory does not grow with the number of rows.
@@ -298,17 +222,14 @@ class DatasetScans(DatasetState):
             >>> [batch.num_rows for batch in ds.to_batches(batch_size=2)]
             [2, 1]
         """
-        return self.scanner(**given(locals())).to_batches()
+        return self.scanner(**kwargs).to_batches()
 
-    def head(self, num_rows: int, **kwargs: Unpack[HeadOptions]) -> pa.Table:
+    def head(self, num_rows: int, **kwargs: Unpack[arguments.HeadOptions]) -> pa.Table:
         """Return the first rows.
 
         Args:
             num_rows: Rows to return, at most.
             **kwargs: Further arguments of `scanner`.
-
-        Returns:
-            The rows.
 
         Examples:
             >>> ds.head(2, columns=["id"]).to_pydict()
@@ -319,9 +240,9 @@ class DatasetScans(DatasetState):
     def sample(
         self,
         num_rows: int,
-        columns: Columns = None,
+        columns: arguments.Columns = None,
         randomize_order: bool = True,
-        **kwargs: Unpack[NoOptions],
+        **kwargs: Unpack[arguments.NoOptions],
     ) -> pa.Table:
         """Return a random sample of rows, without repetition.
 
@@ -330,9 +251,6 @@ class DatasetScans(DatasetState):
             columns: Names, or SQL expressions by name; by default all columns.
             randomize_order: Return the rows in random order instead of table order.
             **kwargs: None are accepted.
-
-        Returns:
-            The rows.
 
         Raises:
             InvalidRequestError: The table has fewer rows.
@@ -351,17 +269,16 @@ class DatasetScans(DatasetState):
         dataset: Any = self
         return dataset.take(rows if randomize_order else sorted(rows), columns, **kwargs)
 
-    @os_errors()
-    def count_rows(self, filter: Filter = None, **kwargs: Unpack[CountOptions]) -> int:
+    @arguments.os_errors()
+    def count_rows(
+        self, filter: arguments.Filter = None, **kwargs: Unpack[arguments.CountOptions]
+    ) -> int:
         """Count the rows, or those that match a filter.
 
         Args:
             filter: SQL, or an expression of `pyarrow.compute`; without one the manifest has the
                 answer.
             **kwargs: Further arguments of `scanner`.
-
-        Returns:
-            The number of rows.
 
         Raises:
             InvalidExpressionError: The filter cannot be parsed or bound.

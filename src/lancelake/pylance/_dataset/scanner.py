@@ -13,17 +13,8 @@ import pyarrow.dataset as pads
 
 from lancelake import events
 from lancelake.core.table import Table
+from lancelake.core.values import reads
 from lancelake.core.values.metadata import Field, FrozenMap, Snapshot, join_path, public_schema
-from lancelake.core.values.reads import (
-    AllowedRows,
-    IoAccount,
-    MetaColumn,
-    PreparedScan,
-    RowsBy,
-    ScanMeasure,
-    ScanRequest,
-    SearchRequest,
-)
 from lancelake.errors import InvalidRequestError
 from lancelake.pylance._dataset.arguments import BlobModeName, PandasOptions
 from lancelake.pylance._dataset.arrow_classes import ArrowScanner
@@ -62,7 +53,7 @@ _INDICES = "/_indices/"
 StatisticsCallback: TypeAlias = Callable[[ScanStatistics], None]
 
 
-def statistics_of(plan: PreparedScan, measure: ScanMeasure) -> ScanStatistics:
+def statistics_of(plan: reads.PreparedScan, measure: reads.ScanMeasure) -> ScanStatistics:
     """Return the statistics of a finished scan."""
     planning, scan = measure.planning_io.account, measure.scan_io.account
     size = measure.planning_io.size + measure.scan_io.size
@@ -96,7 +87,9 @@ def statistics_of(plan: PreparedScan, measure: ScanMeasure) -> ScanStatistics:
     )
 
 
-def report(plan: PreparedScan, measure: ScanMeasure, callback: StatisticsCallback) -> None:
+def report(
+    plan: reads.PreparedScan, measure: reads.ScanMeasure, callback: StatisticsCallback
+) -> None:
     """Call the callback with the statistics of a finished scan; its errors are logged."""
     try:
         callback(statistics_of(plan, measure))
@@ -130,8 +123,8 @@ def with_event(callback: StatisticsCallback | None) -> StatisticsCallback | None
 
 def report_after(
     rows: pa.RecordBatchReader,
-    plan: PreparedScan,
-    measure: ScanMeasure,
+    plan: reads.PreparedScan,
+    measure: reads.ScanMeasure,
     callback: StatisticsCallback,
 ) -> pa.RecordBatchReader:
     """Stream the rows, and call the callback after the last one."""
@@ -143,7 +136,7 @@ def report_after(
     return pa.RecordBatchReader.from_batches(rows.schema, batches())
 
 
-def _index_files(account: IoAccount) -> list[str]:
+def _index_files(account: reads.IoAccount) -> list[str]:
     """Return the index file of each read of one."""
     places = [read.place.uri for read in account.reads]
     places += [read.place.uri for read in account.buffers]
@@ -154,8 +147,8 @@ def _ns(seconds: float) -> int:
     return int(seconds * 1e9)
 
 
-_ADDRESS = MetaColumn.ROW_ADDRESS.value
-DEFAULTS = SearchRequest(prefilter=False)
+_ADDRESS = reads.MetaColumn.ROW_ADDRESS.value
+DEFAULTS = reads.SearchRequest(prefilter=False)
 """Request of a scan without options."""
 
 
@@ -182,7 +175,7 @@ def parse_blob_mode(name: str) -> BlobMode:
 
 def with_blob_files(
     snapshot: Snapshot,
-    request: ScanRequest,
+    request: reads.ScanRequest,
     changed: Callable[..., _Scan],
     kwargs: dict[str, Any],
 ) -> Any:
@@ -195,7 +188,7 @@ def with_blob_files(
     shown = table if request.with_row_address else table.drop_columns([_ADDRESS])
     frame = shown.to_pandas(**kwargs)
     for (output, inner), column in columns.items():
-        blobs = Table(snapshot).find_blobs(column, addresses, RowsBy.ADDRESSES)
+        blobs = Table(snapshot).find_blobs(column, addresses, reads.RowsBy.ADDRESSES)
         files = np.empty(len(blobs), dtype=object)
         for i, row in enumerate(blobs):
             files[i] = None if row.blob is None else BlobFile(row.blob, DEFAULT_BLOB_BUFFER_SIZE)
@@ -219,7 +212,7 @@ def _with_member(structs: Sequence[Any], path: tuple[str, ...], files: np.ndarra
 
 
 def _blob_columns(
-    snapshot: Snapshot, request: ScanRequest
+    snapshot: Snapshot, request: reads.ScanRequest
 ) -> dict[tuple[str, tuple[str, ...]], str]:
     """Return the stored path of each output with blobs, and the path below the output."""
     paths: dict[tuple[str, tuple[str, ...]], str] = {}
@@ -273,10 +266,10 @@ class LanceScanner(ArrowScanner):
     def __init__(
         self,
         snapshot: Snapshot,
-        request: ScanRequest,
+        request: reads.ScanRequest,
         *,
         batch_bytes: int | None = None,
-        mask: AllowedRows | None = None,
+        mask: reads.AllowedRows | None = None,
         on_statistics: StatisticsCallback | None = None,
     ) -> None:
         self._snapshot = snapshot
@@ -285,15 +278,15 @@ class LanceScanner(ArrowScanner):
         self._mask = mask
         self._callback = on_statistics
         self._on_statistics = with_event(on_statistics)
-        self._measure = None if self._on_statistics is None else ScanMeasure()
-        self._plan: PreparedScan = (
+        self._measure = None if self._on_statistics is None else reads.ScanMeasure()
+        self._plan: reads.PreparedScan = (
             self._prepare() if self._measure is None else self._measure.planned(self._prepare)
         )
 
     def __repr__(self) -> str:
         return version_text(self, self._snapshot, **chosen(self._request, DEFAULTS))
 
-    def _prepare(self) -> PreparedScan:
+    def _prepare(self) -> reads.PreparedScan:
         return Table(self._snapshot).scan(self._request, self._mask)
 
     def _with(self, **changes: Any) -> LanceScanner:
@@ -314,9 +307,6 @@ class LanceScanner(ArrowScanner):
 
     def to_table(self) -> pa.Table:
         """Read everything into memory.
-
-        Returns:
-            The rows.
 
         Examples:
             >>> ds.scanner(["id"]).to_table().to_pydict()
@@ -343,9 +333,6 @@ class LanceScanner(ArrowScanner):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read batch by batch.
 
-        Returns:
-            The batches.
-
         Examples:
             >>> [batch.num_rows for batch in ds.scanner(batch_size=2).to_batches()]
             [2, 1]
@@ -360,9 +347,6 @@ class LanceScanner(ArrowScanner):
         Args:
             blob_mode: Blobs become files (`lazy`), bytes (`bytes`) or descriptors (`descriptions`).
             **kwargs: Arguments of `pyarrow.Table.to_pandas`.
-
-        Returns:
-            The rows as a `pandas.DataFrame`.
 
         Examples:
             >>> list(ds.scanner(["name"]).to_pandas()["name"])
@@ -409,9 +393,6 @@ class LanceScanner(ArrowScanner):
         Args:
             num_rows: Rows to return, at most.
 
-        Returns:
-            The rows.
-
         Examples:
             >>> ds.scanner(["id"]).head(1).to_pydict()
             {'id': [1]}
@@ -421,9 +402,6 @@ class LanceScanner(ArrowScanner):
 
     def count_rows(self) -> int:
         """Count the rows of the result.
-
-        Returns:
-            The number of rows.
 
         Examples:
             >>> ds.scanner(filter="id > 1").count_rows()
@@ -442,9 +420,6 @@ class LanceScanner(ArrowScanner):
         Args:
             verbose: Describe more of it.
 
-        Returns:
-            The plan as text.
-
         Examples:
             >>> "id > 1" in ds.scanner(filter="id > 1").explain_plan()
             True
@@ -460,14 +435,11 @@ class LanceScanner(ArrowScanner):
         Args:
             count_rows: Count the rows instead of reading them.
 
-        Returns:
-            The plan with its counts.
-
         Examples:
             >>> "output_rows=2" in ds.scanner(filter="id > 1").analyze_plan()
             True
         """
-        measure = ScanMeasure()
+        measure = reads.ScanMeasure()
         planned = measure.planned(self._prepare)
         if count_rows:
             measure.counted(planned.count)

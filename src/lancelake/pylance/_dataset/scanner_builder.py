@@ -13,30 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancelake.core.values.reads import (
-    DEFAULT_K,
-    AllowedRows,
-    DistanceRange,
-    Nearest,
-    Ordering,
-    SearchRequest,
-    metric_named,
-)
+from lancelake.core.values import reads
 from lancelake.errors import InvalidRequestError, UnsupportedError, suggestion
-from lancelake.pylance._dataset.arguments import (
-    Columns,
-    Filter,
-    asks_for_blob_values,
-    request_columns,
-)
+from lancelake.pylance._dataset import arguments
 from lancelake.pylance._dataset.scanner import DEFAULTS, LanceScanner, StatisticsCallback
-from lancelake.pylance._values.opened import (
-    ColumnOrdering,
-    OpenedDataset,
-    OpenedFragment,
-    call_text,
-    chosen,
-)
+from lancelake.pylance._values import opened
 from lancelake.pylance.query import FullTextQuery, text_query
 
 _APPROX_MODES = ("fast", "normal", "accurate")
@@ -44,7 +25,7 @@ _MATRIX = 2
 _ALL_CPUS = -1
 
 
-def nearest_request(column: str, q: Any, **options: Any) -> Nearest:
+def nearest_request(column: str, q: Any, **options: Any) -> reads.Nearest:
     """Return the search that the arguments of `ScannerBuilder.nearest` ask for."""
     queries, has_several = query_vectors(q)
     nprobes, effort = options["nprobes"], options["search_effort"]
@@ -63,12 +44,12 @@ def nearest_request(column: str, q: Any, **options: Any) -> Nearest:
         low = nprobes if low is None else low
         high = nprobes if high is None else high
     k, metric = options["k"], options["metric"]
-    return Nearest(
+    return reads.Nearest(
         column=column,
         queries=queries,
         has_several=has_several,
-        k=DEFAULT_K if k is None else operator.index(k),
-        metric=None if metric is None else metric_named(metric),
+        k=reads.DEFAULT_K if k is None else operator.index(k),
+        metric=None if metric is None else reads.metric_named(metric),
         minimum_nprobes=_count(low),
         maximum_nprobes=_count(high),
         refine_factor=_count(options["refine_factor"]),
@@ -126,15 +107,15 @@ def _count(value: Any) -> int | None:
     return None if value is None else operator.index(value)
 
 
-def _range(given: tuple[float | None, float | None] | None) -> DistanceRange:
+def _range(given: tuple[float | None, float | None] | None) -> reads.DistanceRange:
     if given is None:
-        return DistanceRange()
+        return reads.DistanceRange()
     try:
         lower, upper = given
     except (TypeError, ValueError) as error:
         problem = "distance_range must be a tuple of (lower_bound, upper_bound)"
         raise InvalidRequestError(problem) from error
-    return DistanceRange(
+    return reads.DistanceRange(
         None if lower is None else float(lower), None if upper is None else float(upper)
     )
 
@@ -166,14 +147,14 @@ class VectorSearchQuery:
         self._nearest = nearest_request(column, q, **options, distance_range=None)
 
     def __repr__(self) -> str:
-        return call_text(self, **chosen(self._nearest))
+        return opened.call_text(self, **opened.chosen(self._nearest))
 
-    def inner(self) -> Nearest:
+    def inner(self) -> reads.Nearest:
         """Return the search."""
         return self._nearest
 
 
-SearchFilter: TypeAlias = Filter | FullTextQuery | VectorSearchQuery | Mapping[str, Any]
+SearchFilter: TypeAlias = arguments.Filter | FullTextQuery | VectorSearchQuery | Mapping[str, Any]
 """Filter of a search: a condition, or another search."""
 
 
@@ -213,7 +194,7 @@ class VectorSearchOptions:
         self._has_k = k is not None
         return self._with(nearest=nearest_request(column, q, **options))
 
-    def _with_k(self, request: SearchRequest) -> SearchRequest:
+    def _with_k(self, request: reads.SearchRequest) -> reads.SearchRequest:
         """Return a request whose limit is the number of neighbours, if that was not given."""
         if request.nearest is None or request.limit is None or self._has_k:
             return request
@@ -227,17 +208,17 @@ _BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
 class ScannerBuilder(VectorSearchOptions):
     """Builds a scan from options."""
 
-    def __init__(self, ds: OpenedDataset) -> None:
+    def __init__(self, ds: opened.OpenedDataset) -> None:
         self.ds = ds
         rows = _default_batch_size()
         self._request = DEFAULTS if rows is None else replace(DEFAULTS, batch_size=rows)
         self._batch_bytes: int | None = None
-        self._mask: AllowedRows | None = None
+        self._mask: reads.AllowedRows | None = None
         self._names_fragments = False
         self._on_statistics: StatisticsCallback | None = None
 
     def __repr__(self) -> str:
-        return call_text(self, self.ds, **chosen(self._request, DEFAULTS))
+        return opened.call_text(self, self.ds, **opened.chosen(self._request, DEFAULTS))
 
     def _with(self, **changes: Any) -> Self:
         self._request = replace(self._request, **changes)
@@ -297,9 +278,9 @@ class ScannerBuilder(VectorSearchOptions):
         """Rows to skip."""
         return self._with(offset=None if n is None else operator.index(n))
 
-    def columns(self, cols: Columns = None) -> ScannerBuilder:
+    def columns(self, cols: arguments.Columns = None) -> ScannerBuilder:
         """Column names, or names with SQL expressions; None for all columns."""
-        return self._with(columns=request_columns(cols))
+        return self._with(columns=arguments.request_columns(cols))
 
     def filter(self, filter: SearchFilter) -> ScannerBuilder:
         """Keep only the rows that match a condition or that another search finds.
@@ -343,7 +324,7 @@ class ScannerBuilder(VectorSearchOptions):
 
     def blob_handling(self, blob_handling: str | None) -> ScannerBuilder:
         """Return blobs as bytes (`all_binary`), or as descriptors (any other value)."""
-        return self._with(blob_values=asks_for_blob_values(blob_handling))
+        return self._with(blob_values=arguments.asks_for_blob_values(blob_handling))
 
     def use_stats(self, use_stats: bool = True) -> ScannerBuilder:
         """Accepted and ignored; only legacy files have statistics."""
@@ -353,7 +334,7 @@ class ScannerBuilder(VectorSearchOptions):
         """Let indices find the rows that match the filter, or not."""
         return self._with(use_scalar_index=use_scalar_index)
 
-    def with_fragments(self, fragments: Iterable[OpenedFragment] | None) -> ScannerBuilder:
+    def with_fragments(self, fragments: Iterable[opened.OpenedFragment] | None) -> ScannerBuilder:
         """Scan only these fragments."""
         if fragments is None:
             return self._with(fragment_ids=None)
@@ -370,7 +351,7 @@ class ScannerBuilder(VectorSearchOptions):
 
         Both are results of `serialize_row_addrs`; without them, all rows are scanned.
         """
-        self._mask = AllowedRows.of(allowlist, blocklist)
+        self._mask = reads.AllowedRows.of(allowlist, blocklist)
         return self
 
     def with_index_segments(self, index_segments: Iterable[str | UUID]) -> ScannerBuilder:
@@ -425,7 +406,7 @@ class ScannerBuilder(VectorSearchOptions):
         """Return batches of exactly the requested size, except the last."""
         return self._with(strict_batch_size=strict_batch_size)
 
-    def order_by(self, orderings: list[ColumnOrdering | str] | None) -> ScannerBuilder:
+    def order_by(self, orderings: list[opened.ColumnOrdering | str] | None) -> ScannerBuilder:
         """Sort the rows."""
         return self._with(order_by=tuple(_ordering(o) for o in orderings or ()))
 
@@ -471,10 +452,10 @@ def _default_batch_size() -> int | None:
     return int(text)
 
 
-def _ordering(ordering: ColumnOrdering | str) -> Ordering:
+def _ordering(ordering: opened.ColumnOrdering | str) -> reads.Ordering:
     if isinstance(ordering, str):
-        return Ordering(column=ordering)
-    return Ordering(
+        return reads.Ordering(column=ordering)
+    return reads.Ordering(
         column=ordering.column_name,
         ascending=ordering.ascending,
         nulls_first=ordering.nulls_first,

@@ -26,8 +26,7 @@ from lancelake.pylance._values.opened import chosen, version_text
 def nearest_of(snapshot: Snapshot, given: Mapping[str, Any]) -> Nearest:
     """Return the query of a search by vector; the only vector column needs no name."""
     if "k" in given:
-        problem = "k is an argument of the search, not of its query vector"
-        raise InvalidRequestError(problem)
+        raise InvalidRequestError("k is an argument of the search, not of its query vector")
     column = Table(snapshot).vector_column(given.get("column"))
     return _Query().nearest(**{**given, "column": column}).value
 
@@ -83,9 +82,6 @@ class SqlQuery:
     def explain_plan(self) -> str:
         """Describe the plan of the query.
 
-        Returns:
-            The plan as text.
-
         Examples:
             >>> "score" in ds.sql("SELECT score FROM dataset").build().explain_plan()
             True
@@ -94,7 +90,7 @@ class SqlQuery:
 
 
 class SqlQueryBuilder:
-    """Builds a query from options.
+    """Builds a query from options; every method but `build` returns the builder.
 
     Examples:
         >>> builder = ds.sql("SELECT count(*) AS n FROM people").table_name("people")
@@ -120,9 +116,6 @@ class SqlQueryBuilder:
         Args:
             table_name: The name; by default `dataset`.
 
-        Returns:
-            The builder.
-
         Examples:
             >>> query = ds.sql("SELECT id FROM people").table_name("people").build()
             >>> query.to_stream_reader().read_all().num_rows
@@ -135,9 +128,6 @@ class SqlQueryBuilder:
 
         Args:
             with_row_id: Whether to add it.
-
-        Returns:
-            The builder.
 
         Examples:
             >>> query = ds.sql("SELECT max(_rowid) AS last FROM dataset").with_row_id().build()
@@ -152,9 +142,6 @@ class SqlQueryBuilder:
         Args:
             with_row_addr: Whether to add it.
 
-        Returns:
-            The builder.
-
         Examples:
             >>> query = ds.sql("SELECT max(_rowaddr) AS last FROM dataset").with_row_addr().build()
             >>> query.to_batch_records()[0].to_pydict()
@@ -167,9 +154,6 @@ class SqlQueryBuilder:
 
         Args:
             blob_handling: `all_binary` for bytes; other values return descriptors.
-
-        Returns:
-            The builder.
 
         Examples:
             >>> query = ds.sql("SELECT id FROM dataset").blob_handling("all_binary").build()
@@ -184,9 +168,6 @@ class SqlQueryBuilder:
         Args:
             batch_size: Rows per batch, at most.
 
-        Returns:
-            The builder.
-
         Examples:
             >>> query = ds.sql("SELECT id FROM dataset").batch_size(2).build()
             >>> max(batch.num_rows for batch in query.to_stream_reader())
@@ -199,9 +180,6 @@ class SqlQueryBuilder:
 
         Args:
             batch_size_bytes: Bytes per batch, at most, unless a single row is larger.
-
-        Returns:
-            The builder.
 
         Raises:
             InvalidRequestError: The size is not above 0.

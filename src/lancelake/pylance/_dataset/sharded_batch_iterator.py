@@ -65,8 +65,7 @@ class ShardedBatchIterator:
             return self._of_fragments()
         if self._granularity == "batch":
             return self._of_ranges()
-        msg = f"Unrecognized granularity: {self._granularity}"
-        raise ValueError(msg)
+        raise ValueError(f"Unrecognized granularity: {self._granularity}")
 
     def _of_fragments(self) -> Iterator[pa.RecordBatch]:
         for fragment in self._snapshot.manifest.fragments[self._rank :: self._world_size]:

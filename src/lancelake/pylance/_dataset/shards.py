@@ -11,26 +11,9 @@ from typing import Any, Self
 import pyarrow as pa
 
 from lancelake.core.table import Table
+from lancelake.core.values import wal as core_wal
 from lancelake.core.values.metadata import MEM_WAL, Snapshot, key_names, public_schema
 from lancelake.core.values.reads import DISTANCE
-from lancelake.core.values.wal import (
-    Freshness,
-    Generation,
-    MemWalView,
-    RegionRows,
-    RegionSpec,
-    RegionWriter,
-    RowShape,
-    Unsharded,
-    ViewRequest,
-    ViewSearch,
-    bucketed,
-    by_value,
-    find_rows,
-    recorded,
-    region_of,
-    writer_options,
-)
 from lancelake.errors import InvalidRequestError, UnsupportedError, naming
 from lancelake.pylance._dataset.arguments import os_errors
 from lancelake.pylance._dataset.searching import nearest_of
@@ -51,7 +34,7 @@ class ShardSnapshot:
         self._region = shard_uuid(shard_id)
         self._spec_id = 0
         self._current = 1
-        self._sstables: tuple[Generation, ...] = ()
+        self._sstables: tuple[core_wal.Generation, ...] = ()
 
     def __repr__(self) -> str:
         count = len(self._sstables)
@@ -74,21 +57,21 @@ class ShardSnapshot:
 
     def with_sstable(self, generation: int, path: str) -> ShardSnapshot:
         """Add a flushed generation by the name of its folder."""
-        self._sstables += (Generation(generation=generation, path=path),)
+        self._sstables += (core_wal.Generation(generation=generation, path=path),)
         return self
 
-    def _rows(self, base: Snapshot) -> RegionRows:
+    def _rows(self, base: Snapshot) -> core_wal.RegionRows:
         """Return the generations that a version does not have."""
         merged = Table(base).wal.details().progress().get(self._region, 0)
         left = [g for g in self._sstables if g.generation > merged]
         ordered = tuple(sorted(left, key=lambda g: g.generation))
-        return RegionRows(region=self._region, generations=ordered)
+        return core_wal.RegionRows(region=self._region, generations=ordered)
 
 
 class ShardWriter:
     """Writer of one shard; obtained from `LanceDataset.mem_wal_writer`."""
 
-    def __init__(self, _raw: RegionWriter, base: Snapshot) -> None:
+    def __init__(self, _raw: core_wal.RegionWriter, base: Snapshot) -> None:
         self._raw = _raw
         self._base = base
 
@@ -156,7 +139,7 @@ class ShardWriter:
         """Return a scanner of the table, the given shards, and this shard with its memory."""
         table = newest(self._base)
         mine = self._raw.region
-        own = table.wal.view(Freshness.DURABLE, {mine: self._raw})
+        own = table.wal.view(core_wal.Freshness.DURABLE, {mine: self._raw})
         others = [s._rows(table.snapshot) for s in shard_snapshots or () if s._region != mine]
         regions = [r for r in own.regions if r.region == mine]
         return LsmScanner(replace(own, regions=(*regions, *others)))
@@ -169,9 +152,9 @@ class LsmScanner:
     rows.
     """
 
-    def __init__(self, _raw: MemWalView) -> None:
+    def __init__(self, _raw: core_wal.MemWalView) -> None:
         self._view = _raw
-        self._request = ViewRequest()
+        self._request = core_wal.ViewRequest()
 
     def __repr__(self) -> str:
         return version_text(self, self._view.base, **chosen(self._request))
@@ -296,7 +279,7 @@ class LsmPointLookupPlanner:
         shown = every if columns is None else pa.schema([every.field(name) for name in columns])
 
         def run() -> pa.Table:
-            return find_rows(view, key_rows(view.base, keys)).select(shown.names)
+            return core_wal.find_rows(view, key_rows(view.base, keys)).select(shown.names)
 
         return ExecutionPlan(run, shown, _explain("LsmPointLookup", view, names), every)
 
@@ -343,7 +326,7 @@ class LsmVectorSearchPlanner:
             raise ValueError(f"overfetch_factor must be finite and >= 1.0, got {overfetch_factor}")
         view, every = self._view, public_schema(self._view.shape.table)
         names = None if columns is None else tuple(columns)
-        search = ViewSearch(view=view, columns=names, filter=self._filter)
+        search = core_wal.ViewSearch(view=view, columns=names, filter=self._filter)
         # Official Lance uses the L2 distance unless another one is named.
         options = {"q": query, "metric": self._metric or "l2", "nprobes": nprobes}
         nearest = replace(nearest_of(view.base, {**options, "column": self._column}), k=k)
@@ -359,19 +342,19 @@ def open_shard_writer(
     region, base = shard_uuid(shard_id), table.snapshot
     with naming(base.location.uri, base.version):
         details = table.wal.details()
-        options = writer_options(details.writer_defaults, settings)
-        new = region_of(details.spec(), region)
-        return ShardWriter(RegionWriter(base, new, options=options), base)
+        options = core_wal.writer_options(details.writer_defaults, settings)
+        new = core_wal.region_of(details.spec(), region)
+        return ShardWriter(core_wal.RegionWriter(base, new, options=options), base)
 
 
-def _view(dataset: Any, shards: list[ShardSnapshot]) -> MemWalView:
+def _view(dataset: Any, shards: list[ShardSnapshot]) -> core_wal.MemWalView:
     base: Snapshot = dataset._snapshot
     with naming(base.location.uri, base.version):
         regions = tuple(shard._rows(base) for shard in shards)
-        return MemWalView(base=base, shape=RowShape.of(base), regions=regions)
+        return core_wal.MemWalView(base=base, shape=core_wal.RowShape.of(base), regions=regions)
 
 
-def _ensure_key(view: MemWalView, columns: list[str] | None) -> None:
+def _ensure_key(view: core_wal.MemWalView, columns: list[str] | None) -> None:
     own = key_names(view.base.manifest.schema)
     if columns is not None and tuple(columns) != own:
         raise InvalidRequestError(
@@ -381,7 +364,7 @@ def _ensure_key(view: MemWalView, columns: list[str] | None) -> None:
         )
 
 
-def _explain(name: str, view: MemWalView, keys: tuple[str, ...]) -> str:
+def _explain(name: str, view: core_wal.MemWalView, keys: tuple[str, ...]) -> str:
     lines = [f"{name}: key=[{', '.join(keys)}]"]
     for region in view.regions:
         numbers = ", ".join(str(g.generation) for g in reversed(region.generations))
@@ -474,7 +457,7 @@ class DatasetMemWal(DatasetState):
         self._snapshot = table.wal.initialize(
             spec,
             self._choices,
-            writer_defaults=recorded(settings),
+            writer_defaults=core_wal.recorded(settings),
             maintain_all_indexes=maintained_indexes is None,
         )
 
@@ -529,9 +512,6 @@ class DatasetMemWal(DatasetState):
             max_memtable_batches: Batches in memory at which the writer flushes.
             max_unflushed_memtable_bytes: Bytes in memory at which writes wait.
 
-        Returns:
-            The writer.
-
         Raises:
             InvalidRequestError: The table has no MemWAL.
 
@@ -555,16 +535,16 @@ def _spec(
     identity_column: str | None,
     *,
     unsharded: bool,
-) -> RegionSpec | None:
+) -> core_wal.RegionSpec | None:
     by_bucket = bucket_column is not None or num_buckets is not None
     if by_bucket + (identity_column is not None) + unsharded > 1:
         raise InvalidRequestError("at most one sharding mode may be selected")
     if unsharded:
-        return Unsharded()
+        return core_wal.Unsharded()
     if identity_column is not None:
-        return by_value(base, identity_column)
+        return core_wal.by_value(base, identity_column)
     if not by_bucket:
         return None
     if bucket_column is None or num_buckets is None:
         raise ValueError("bucket sharding requires both `bucket_column` and `num_buckets`")
-    return bucketed(base, bucket_column, num_buckets)
+    return core_wal.bucketed(base, bucket_column, num_buckets)

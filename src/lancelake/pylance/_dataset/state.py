@@ -22,13 +22,7 @@ from lancelake.core.values.versions import AtVersion, CommitMetrics
 from lancelake.core.values.writes import CommitChoices, CommitLock
 from lancelake.data.codec.official import reads_so_far
 from lancelake.errors import InvalidRequestError
-from lancelake.pylance._dataset.arguments import (
-    LegacyOptions,
-    VersionLike,
-    ensure_openable,
-    reference,
-    uri_of,
-)
+from lancelake.pylance._dataset import arguments
 from lancelake.storage.open_stores import forget_scope, in_scope, scope_of
 
 
@@ -118,8 +112,7 @@ _CAPACITY = "capacity"
 def cache_limit(name: str, size_bytes: int | None, backend: Backend | None) -> int | None:
     """Return the limit of a cache in bytes, given as a number or as the capacity of a backend."""
     if size_bytes is not None and backend is not None:
-        problem = f"{name}_size_bytes and {name}_backend are mutually exclusive"
-        raise InvalidRequestError(problem)
+        raise InvalidRequestError(f"{name}_size_bytes and {name}_backend are mutually exclusive")
     if backend is None:
         return size_bytes
     try:
@@ -339,7 +332,7 @@ class DatasetState:
     def __init__(
         self,
         uri: str | Path,
-        version: VersionLike | None = None,
+        version: arguments.VersionLike | None = None,
         block_size: int | None = None,
         index_cache_size: int | None = None,
         metadata_cache_size: int | None = None,
@@ -357,10 +350,10 @@ class DatasetState:
         base_store_params: dict[str, dict[str, str]] | None = None,
         *,
         confine_to: Iterable[str | Path] | None = None,
-        **rest: Unpack[LegacyOptions],
+        **rest: Unpack[arguments.LegacyOptions],
     ) -> None:
         """Open a version; the namespace, if any, has already resolved the URI."""
-        ensure_openable(
+        arguments.ensure_openable(
             {
                 "serialized_manifest": serialized_manifest,
                 "read_params": read_params,
@@ -374,8 +367,8 @@ class DatasetState:
         self._io = TableIo(location)
         self._lock = commit_lock_of(commit_lock)
         self._default_scan_options = default_scan_options
-        self._snapshot = TablePlace(location).open(reference(version)).snapshot
-        self._uri = uri_of(uri)
+        self._snapshot = TablePlace(location).open(arguments.reference(version)).snapshot
+        self._uri = arguments.uri_of(uri)
 
     @property
     def _table(self) -> Table:
@@ -468,9 +461,6 @@ class DatasetState:
 
     def io_stats_incremental(self) -> IOStats:
         """Return the I/O of `io_stats_snapshot`, and count again from zero.
-
-        Returns:
-            The numbers of reads and writes, and of the bytes.
 
         Examples:
             >>> first = ds.io_stats_incremental()

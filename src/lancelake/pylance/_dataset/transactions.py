@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import Any
 
 from lancelake.core.values.metadata import (
-    FieldId,
-    Fragment,
     FragmentId,
     FrozenMap,
     IndexDetails,
@@ -28,7 +26,6 @@ from lancelake.pylance._dataset.arguments import from_base_path, to_base_path
 from lancelake.pylance._dataset.index_values import from_index, to_index, to_uuid
 from lancelake.pylance._dataset.lance_operation import LanceOperation
 from lancelake.pylance._values.fragment_metadata import (
-    FragmentMetadata,
     from_data_file,
     from_fragment,
     to_data_file,
@@ -64,194 +61,43 @@ def to_operation(shown: LanceOperation.BaseOperation) -> ops.Operation:
     return replace(made, **{name: getattr(source, name) for name in hidden})
 
 
-def _show(op: ops.Operation) -> LanceOperation.BaseOperation:  # noqa: C901  # one case per operation
-    match op:
-        case ops.Append():
-            return LanceOperation.Append(_show_fragments(op.fragments))
-        case ops.Overwrite():
-            return _show_overwrite(op)
-        case ops.Delete():
-            return _show_delete(op)
-        case ops.Update():
-            return _show_update(op)
-        case ops.Merge():
-            return _show_merge(op)
-        case ops.Project():
-            return LanceOperation.Project(LanceSchema(op.schema), op.preserves_nullability)
-        case ops.Restore():
-            return LanceOperation.Restore(op.version)
-        case ops.Clone():
-            return _show_clone(op)
-        case ops.Rewrite():
-            return _show_rewrite(op)
-        case ops.CreateIndex():
-            return _show_create_index(op)
-        case ops.DataReplacement():
-            return _show_replacement(op)
-        case ops.UpdateConfig():
-            return _show_config(op)
-        case ops.ReserveFragments() | ops.UpdateBases() | ops.UpdateMemWalState():
-            return LanceOperation.BaseOperation()
-        case ops.UnknownOperation():
-            return LanceOperation.BaseOperation()
-        case _:
-            assert_never(op)
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How values of the format are shown, and made of what is shown."""
+
+    show: Callable[[Any], Any] = lambda value: value
+    make: Callable[[Any], Any] = lambda shown: shown
 
 
-def _make(shown: LanceOperation.BaseOperation) -> ops.Operation:  # noqa: C901  # one case per class
-    match shown:
-        case LanceOperation.Append():
-            return ops.Append(fragments=_make_fragments(shown.fragments))
-        case LanceOperation.Overwrite():
-            return _make_overwrite(shown)
-        case LanceOperation.Delete():
-            return _make_delete(shown)
-        case LanceOperation.Update():
-            return _make_update(shown)
-        case LanceOperation.Merge():
-            return _make_merge(shown)
-        case LanceOperation.Project():
-            schema, preserves = to_schema(shown.schema), shown.preserves_nullability
-            return ops.Project(schema=schema, preserves_nullability=preserves)
-        case LanceOperation.Restore():
-            return ops.Restore(version=Version(shown.version))
-        case LanceOperation.Clone():
-            return _make_clone(shown)
-        case LanceOperation.Rewrite():
-            return _make_rewrite(shown)
-        case LanceOperation.CreateIndex():
-            return _make_create_index(shown)
-        case LanceOperation.DataReplacement():
-            return _make_replacement(shown)
-        case LanceOperation.UpdateConfig():
-            return _make_config(shown)
-        case LanceOperation.DataOverlay():
-            raise UnsupportedError("data overlays are not supported")
-        case LanceOperation.BaseOperation(_source=source) if source is not None:
-            return source
-        case _:
-            name = type(shown).__name__
-            raise InvalidRequestError(f"Unsupported operation: {name}", found=name)
-
-
-def _show_fragments(fragments: Sequence[Fragment]) -> list[FragmentMetadata]:
-    return [from_fragment(fragment) for fragment in fragments]
-
-
-def _make_fragments(fragments: Iterable[FragmentMetadata]) -> tuple[Fragment, ...]:
-    return tuple(to_fragment(fragment) for fragment in fragments)
-
-
-def _show_overwrite(op: ops.Overwrite) -> LanceOperation.Overwrite:
-    bases = [from_base_path(base) for base in op.initial_bases]
-    fragments = _show_fragments(op.fragments)
-    return LanceOperation.Overwrite(LanceSchema(op.schema), fragments, bases or None)
-
-
-def _make_overwrite(shown: LanceOperation.Overwrite) -> ops.Overwrite:
-    return ops.Overwrite(
-        fragments=_make_fragments(shown.fragments),
-        schema=to_schema(shown.new_schema),
-        initial_bases=tuple(to_base_path(base) for base in shown.initial_bases or ()),
+def _each(form: _Form) -> _Form:
+    """Return the form of a sequence."""
+    return _Form(
+        lambda values: [form.show(value) for value in values],
+        lambda shown: tuple(form.make(value) for value in shown or ()),
     )
 
 
-def _show_delete(op: ops.Delete) -> LanceOperation.Delete:
-    fragments = _show_fragments(op.updated_fragments)
-    return LanceOperation.Delete(fragments, list(op.deleted_fragment_ids), op.predicate)
-
-
-def _make_delete(shown: LanceOperation.Delete) -> ops.Delete:
-    return ops.Delete(
-        updated_fragments=_make_fragments(shown.updated_fragments),
-        deleted_fragment_ids=_fragment_ids(shown.deleted_fragment_ids),
-        predicate=shown.predicate,
+def _optional(form: _Form) -> _Form:
+    """Return the form of a value that may be None."""
+    return _Form(
+        lambda value: None if value is None else form.show(value),
+        lambda shown: None if shown is None else form.make(shown),
     )
 
 
-def _show_update(op: ops.Update) -> LanceOperation.Update:
-    return LanceOperation.Update(
-        list(op.removed_fragment_ids),
-        _show_fragments(op.updated_fragments),
-        _show_fragments(op.new_fragments),
-        list(op.fields_modified),
-        list(op.fields_for_preserving_frag_bitmap),
-        op.update_mode.name.lower(),
-        _offsets(op),
-    )
-
-
-def _make_update(shown: LanceOperation.Update) -> ops.Update:
-    source = shown._source
-    recorded = _offsets(source) if isinstance(source, ops.Update) else None
-    offsets = shown.updated_fragment_offsets or None
-    if isinstance(source, ops.Update) and offsets != recorded:
-        raise UnsupportedError("updated_fragment_offsets of a transaction cannot be changed")
-    return ops.Update(
-        unknown=updated_offsets.encode(
-            {FragmentId(i): rows for i, rows in (offsets or {}).items()}
+def _record(shown: Any, stored: Any, *fields: tuple[str, str, _Form]) -> _Form:
+    """Return the form of a dataclass: what each field is called when shown, and in the format."""
+    return _Form(
+        lambda value: shown(**{name: form.show(getattr(value, own)) for name, own, form in fields}),
+        lambda value: stored(
+            **{own: form.make(getattr(value, name)) for name, own, form in fields}
         ),
-        removed_fragment_ids=_fragment_ids(shown.removed_fragment_ids),
-        updated_fragments=_make_fragments(shown.updated_fragments),
-        new_fragments=_make_fragments(shown.new_fragments),
-        fields_modified=_field_ids(shown.fields_modified),
-        fields_for_preserving_frag_bitmap=_field_ids(shown.fields_for_preserving_frag_bitmap),
-        update_mode=_MODES.get(shown.update_mode, UpdateMode.REWRITE_ROWS),
     )
 
 
-def _show_merge(op: ops.Merge) -> LanceOperation.Merge:
-    fragments = _show_fragments(op.fragments)
-    return LanceOperation.Merge(fragments, LanceSchema(op.schema), op.preserves_nullability)
-
-
-def _make_merge(shown: LanceOperation.Merge) -> ops.Merge:
-    return ops.Merge(
-        fragments=_make_fragments(shown.fragments),
-        schema=to_schema(shown.schema),
-        preserves_nullability=shown.preserves_nullability,
-    )
-
-
-def _show_clone(op: ops.Clone) -> LanceOperation.Clone:
-    return LanceOperation.Clone(
-        op.is_shallow, op.ref_name, op.ref_version, op.ref_path, op.branch_name
-    )
-
-
-def _make_clone(shown: LanceOperation.Clone) -> ops.Clone:
-    return ops.Clone(
-        is_shallow=shown.is_shallow,
-        ref_name=shown.ref_name,
-        ref_version=Version(shown.ref_version),
-        ref_path=shown.ref_path,
-        branch_name=shown.branch_name,
-    )
-
-
-def _show_rewrite(op: ops.Rewrite) -> LanceOperation.Rewrite:
-    groups = [
-        LanceOperation.RewriteGroup(
-            _show_fragments(group.old_fragments),
-            _show_fragments(group.new_fragments),
-            _unknown=group.unknown,
-        )
-        for group in op.groups
-    ]
-    return LanceOperation.Rewrite(groups, [_show_rewritten(i) for i in op.rewritten_indices])
-
-
-def _make_rewrite(shown: LanceOperation.Rewrite) -> ops.Rewrite:
-    groups = (
-        RewriteGroup(
-            old_fragments=_make_fragments(group.old_fragments),
-            new_fragments=_make_fragments(group.new_fragments),
-            unknown=group._unknown,
-        )
-        for group in shown.groups
-    )
-    indices = tuple(_make_rewritten(index) for index in shown.rewritten_indices)
-    return ops.Rewrite(groups=tuple(groups), rewritten_indices=indices)
+def _same(names: str, form: _Form = _Form()) -> list[tuple[str, str, _Form]]:  # noqa: B008  # immutable
+    """Return fields that have the same names when they are shown."""
+    return [(name, name, form) for name in names.split()]
 
 
 def _show_rewritten(index: RewrittenIndex) -> LanceOperation.RewrittenIndex:
@@ -287,80 +133,141 @@ def _make_rewritten(shown: LanceOperation.RewrittenIndex) -> RewrittenIndex:
     )
 
 
-def _show_create_index(op: ops.CreateIndex) -> LanceOperation.CreateIndex:
-    new, removed = op.new_indices, op.removed_indices
-    return LanceOperation.CreateIndex(
-        [from_index(i) for i in new], [from_index(i) for i in removed]
-    )
+_IDS = _each(_Form())
+_FRAGMENTS = _each(_Form(from_fragment, to_fragment))
+_SCHEMA = _Form(LanceSchema, to_schema)
+_INDICES = _each(_Form(from_index, to_index))
+_MODE = _Form(
+    lambda mode: mode.name.lower(), lambda name: _MODES.get(name, UpdateMode.REWRITE_ROWS)
+)
+_MAP = _record(
+    LanceOperation.UpdateMap,
+    MapUpdate,
+    ("updates", "entries", _Form(dict, FrozenMap)),
+    *_same("replace"),
+)
+_MAPS_BY_FIELD = _Form(
+    lambda maps: {int(i): _MAP.show(update) for i, update in maps.items()} or None,
+    lambda shown: FrozenMap({i: _MAP.make(u) for i, u in (shown or {}).items() if u is not None}),
+)
+_GROUP = _record(
+    LanceOperation.RewriteGroup,
+    RewriteGroup,
+    *_same("old_fragments new_fragments", _FRAGMENTS),
+    ("_unknown", "unknown", _Form()),
+)
+_REPLACEMENT = _record(
+    LanceOperation.DataReplacementGroup,
+    Replacement,
+    *_same("fragment_id"),
+    *_same("new_file", _Form(from_data_file, to_data_file)),
+)
+_FIELDS: dict[type[Any], tuple[type[Any], list[tuple[str, str, _Form]]]] = {
+    LanceOperation.Append: (ops.Append, _same("fragments", _FRAGMENTS)),
+    LanceOperation.Overwrite: (
+        ops.Overwrite,
+        [
+            *_same("fragments", _FRAGMENTS),
+            ("new_schema", "schema", _SCHEMA),
+            *_same("initial_bases", _each(_Form(from_base_path, to_base_path))),
+        ],
+    ),
+    LanceOperation.Delete: (
+        ops.Delete,
+        [
+            *_same("updated_fragments", _FRAGMENTS),
+            *_same("deleted_fragment_ids", _IDS),
+            *_same("predicate"),
+        ],
+    ),
+    LanceOperation.Update: (
+        ops.Update,
+        [
+            *_same("updated_fragments new_fragments", _FRAGMENTS),
+            *_same("removed_fragment_ids fields_modified fields_for_preserving_frag_bitmap", _IDS),
+            *_same("update_mode", _MODE),
+        ],
+    ),
+    LanceOperation.Merge: (
+        ops.Merge,
+        [
+            *_same("fragments", _FRAGMENTS),
+            *_same("schema", _SCHEMA),
+            *_same("preserves_nullability"),
+        ],
+    ),
+    LanceOperation.Project: (
+        ops.Project,
+        [*_same("schema", _SCHEMA), *_same("preserves_nullability")],
+    ),
+    LanceOperation.Restore: (ops.Restore, _same("version")),
+    LanceOperation.Clone: (
+        ops.Clone,
+        _same("is_shallow ref_name ref_version ref_path branch_name"),
+    ),
+    LanceOperation.Rewrite: (
+        ops.Rewrite,
+        [
+            *_same("groups", _each(_GROUP)),
+            *_same("rewritten_indices", _each(_Form(_show_rewritten, _make_rewritten))),
+        ],
+    ),
+    LanceOperation.CreateIndex: (ops.CreateIndex, _same("new_indices removed_indices", _INDICES)),
+    LanceOperation.DataReplacement: (
+        ops.DataReplacement,
+        _same("replacements", _each(_REPLACEMENT)),
+    ),
+    LanceOperation.UpdateConfig: (
+        ops.UpdateConfig,
+        [
+            ("config_updates", "config", _optional(_MAP)),
+            ("table_metadata_updates", "table_metadata", _optional(_MAP)),
+            ("schema_metadata_updates", "schema_metadata", _optional(_MAP)),
+            ("field_metadata_updates", "field_metadata", _MAPS_BY_FIELD),
+        ],
+    ),
+}
+_FORMS = {shown: _record(shown, stored, *fields) for shown, (stored, fields) in _FIELDS.items()}
+_SHOWN = {stored: _FORMS[shown] for shown, (stored, _) in _FIELDS.items()}
 
 
-def _make_create_index(shown: LanceOperation.CreateIndex) -> ops.CreateIndex:
-    return ops.CreateIndex(
-        new_indices=tuple(to_index(index) for index in shown.new_indices),
-        removed_indices=tuple(to_index(index) for index in shown.removed_indices),
-    )
+def _show(op: ops.Operation) -> LanceOperation.BaseOperation:
+    form = _SHOWN.get(type(op))
+    shown: LanceOperation.BaseOperation
+    shown = LanceOperation.BaseOperation() if form is None else form.show(op)
+    if isinstance(shown, LanceOperation.Update) and isinstance(op, ops.Update):
+        shown.updated_fragment_offsets = _offsets(op)
+    if isinstance(shown, LanceOperation.Overwrite):
+        shown.initial_bases = shown.initial_bases or None
+    return shown
 
 
-def _show_replacement(op: ops.DataReplacement) -> LanceOperation.DataReplacement:
-    group = LanceOperation.DataReplacementGroup
-    groups = [group(each.fragment_id, from_data_file(each.new_file)) for each in op.replacements]
-    return LanceOperation.DataReplacement(groups)
+def _make(shown: LanceOperation.BaseOperation) -> ops.Operation:
+    if isinstance(shown, LanceOperation.DataOverlay):
+        raise UnsupportedError("data overlays are not supported")
+    form = next((_FORMS[kind] for kind in type(shown).__mro__ if kind in _FORMS), None)
+    if form is not None:
+        made: ops.Operation = form.make(shown)
+        if isinstance(shown, LanceOperation.Update) and isinstance(made, ops.Update):
+            return replace(made, unknown=_encode_offsets(shown))
+        return made
+    if shown._source is None:
+        name = type(shown).__name__
+        raise InvalidRequestError(f"Unsupported operation: {name}", found=name)
+    return shown._source
 
 
-def _make_replacement(shown: LanceOperation.DataReplacement) -> ops.DataReplacement:
-    entries = (
-        Replacement(
-            fragment_id=FragmentId(group.fragment_id), new_file=to_data_file(group.new_file)
-        )
-        for group in shown.replacements
-    )
-    return ops.DataReplacement(replacements=tuple(entries))
-
-
-def _show_config(op: ops.UpdateConfig) -> LanceOperation.UpdateConfig:
-    fields = {int(i): _show_map(update) for i, update in op.field_metadata.items()}
-    return LanceOperation.UpdateConfig(
-        None if op.config is None else _show_map(op.config),
-        None if op.table_metadata is None else _show_map(op.table_metadata),
-        None if op.schema_metadata is None else _show_map(op.schema_metadata),
-        fields or None,
-    )
-
-
-def _make_config(shown: LanceOperation.UpdateConfig) -> ops.UpdateConfig:
-    fields = {
-        FieldId(i): entry
-        for i, update in (shown.field_metadata_updates or {}).items()
-        if (entry := _make_map(update)) is not None
-    }
-    return ops.UpdateConfig(
-        config=_make_map(shown.config_updates),
-        table_metadata=_make_map(shown.table_metadata_updates),
-        schema_metadata=_make_map(shown.schema_metadata_updates),
-        field_metadata=FrozenMap(fields),
-    )
-
-
-def _show_map(update: MapUpdate) -> LanceOperation.UpdateMap:
-    return LanceOperation.UpdateMap(dict(update.entries), update.replace)
-
-
-def _make_map(shown: LanceOperation.UpdateMap | None) -> MapUpdate | None:
-    if shown is None:
-        return None
-    return MapUpdate(entries=FrozenMap(shown.updates), replace=shown.replace)
+def _encode_offsets(shown: LanceOperation.Update) -> bytes:
+    """Return the offsets of updated rows, which stay those of a transaction that was read."""
+    source = shown._source
+    offsets = shown.updated_fragment_offsets or None
+    if isinstance(source, ops.Update) and offsets != _offsets(source):
+        raise UnsupportedError("updated_fragment_offsets of a transaction cannot be changed")
+    return updated_offsets.encode({FragmentId(i): rows for i, rows in (offsets or {}).items()})
 
 
 def _offsets(op: ops.Update) -> dict[int, bytes] | None:
     return {int(i): rows for i, rows in updated_offsets.decode(op.unknown).items()} or None
-
-
-def _fragment_ids(ids: Iterable[int]) -> tuple[FragmentId, ...]:
-    return tuple(FragmentId(i) for i in ids)
-
-
-def _field_ids(ids: Iterable[int]) -> tuple[FieldId, ...]:
-    return tuple(FieldId(i) for i in ids)
 
 
 def _fresh_uuid() -> str:

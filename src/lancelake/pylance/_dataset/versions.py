@@ -13,22 +13,8 @@ import pyarrow as pa
 from lancelake.clock import utc_from_ns
 from lancelake.core.table import Table
 from lancelake.core.table_place import TablePlace
+from lancelake.core.values import versions as core_versions
 from lancelake.core.values.metadata import FrozenMap, Location
-from lancelake.core.values.versions import (
-    AtTag,
-    AtVersion,
-    ChangeFeedPlan,
-    ChangeRequest,
-    Diff,
-    Latest,
-    Point,
-    VersionFacts,
-    VersionRange,
-    VersionSummary,
-    parse_kinds,
-    run,
-    time_reference,
-)
 from lancelake.core.values.writes import CommitChoices
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.pylance._dataset.arguments import (
@@ -46,10 +32,10 @@ from lancelake.pylance._dataset.arguments import reference as to_reference
 from lancelake.pylance._dataset.notebook import NotebookList
 from lancelake.pylance._dataset.state import DatasetState
 from lancelake.pylance._dataset.transactions import Transaction, from_transaction
-from lancelake.pylance._values.opened import call_text, describes_as
+from lancelake.pylance._values.opened import call_text, describes_as, takes
 
 VERSION_HEADER = ("version", "time", "rows", "fragments", "data files")
-_TOTALS = sorted(name for name in dir(VersionSummary) if name.startswith("total_"))
+_TOTALS = sorted(name for name in dir(core_versions.VersionSummary) if name.startswith("total_"))
 _SHOWN = ("total_rows", "total_fragments", "total_data_files")
 
 
@@ -67,7 +53,7 @@ class VersionRef(TypedDict):
     version: int
 
 
-def version_of(facts: VersionFacts) -> Version:
+def version_of(facts: core_versions.VersionFacts) -> Version:
     """Describe a version."""
     # pylance returns local times without a time zone; `fold` tells the two hours apart when clocks
     # are set back.
@@ -85,7 +71,7 @@ def version_cells(version: Version) -> tuple[object, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _totals(summary: VersionSummary) -> tuple[tuple[str, str], ...]:
+def _totals(summary: core_versions.VersionSummary) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(getattr(summary, name))) for name in _TOTALS)
 
 
@@ -174,9 +160,9 @@ class DatasetVersions(DatasetState):
             >>> other.version
             2
         """
-        self._snapshot = self._table.at(Latest()).snapshot
+        self._snapshot = self._table.at(core_versions.Latest()).snapshot
 
-    def changes(
+    def plan_changes(
         self,
         begin: PointLike,
         end: PointLike | None = None,
@@ -186,10 +172,8 @@ class DatasetVersions(DatasetState):
         filter: Filter = None,
         net: bool = False,
         batch_size: int | None = None,
-    ) -> pa.RecordBatchReader:
-        """Stream row-level changes after `begin`, up to and including `end`.
-
-        The table must have stable row ids.
+    ) -> core_versions.ChangeFeedPlan:
+        """Plan the changes that `changes` streams, as tasks that can run anywhere.
 
         Args:
             begin: Version, tag or time after which changes are returned.
@@ -199,6 +183,30 @@ class DatasetVersions(DatasetState):
             filter: SQL, or an expression of `pyarrow.compute`, on the columns of the table.
             net: Return the net difference between the two versions, at most one change per row.
             batch_size: Rows per batch, at most.
+
+        Returns:
+            The plan, whose tasks can be sent to other processes.
+
+        Examples:
+            >>> deleted = ds.delete("id = 1")
+            >>> len(ds.plan_changes(1).tasks)
+            1
+        """
+        request = core_versions.ChangeRequest(
+            columns=None if columns is None else tuple(columns),
+            filter=filter,
+            kinds=core_versions.parse_kinds(kinds),
+            batch_rows=batch_size,
+            is_net=net,
+        )
+        last = None if end is None else _point(end)
+        return self._table.history.changes(_point(begin), last, request)
+
+    @takes(plan_changes)
+    def changes(self, **kwargs: Any) -> pa.RecordBatchReader:
+        """Stream row-level changes after `begin`, up to and including `end`.
+
+        The table must have stable row ids.
 
         Returns:
             Rows with the columns of the last version, `_rowid`, `_change_type`, and the version and
@@ -214,49 +222,7 @@ class DatasetVersions(DatasetState):
             >>> changes.select(["_change_type", "score"]).to_pydict()
             {'_change_type': ['update_preimage', 'update_postimage'], 'score': [1.5, 9.0]}
         """
-        return run(
-            self.plan_changes(
-                begin,
-                end,
-                kinds=kinds,
-                columns=columns,
-                filter=filter,
-                net=net,
-                batch_size=batch_size,
-            )
-        )
-
-    @describes_as(changes)
-    def plan_changes(
-        self,
-        begin: PointLike,
-        end: PointLike | None = None,
-        *,
-        kinds: str | Iterable[str] | None = None,
-        columns: Iterable[str] | None = None,
-        filter: Filter = None,
-        net: bool = False,
-        batch_size: int | None = None,
-    ) -> ChangeFeedPlan:
-        """Plan the changes that `changes` streams, as tasks that can run anywhere.
-
-        Returns:
-            The plan, whose tasks can be sent to other processes.
-
-        Examples:
-            >>> deleted = ds.delete("id = 1")
-            >>> len(ds.plan_changes(1).tasks)
-            1
-        """
-        request = ChangeRequest(
-            columns=None if columns is None else tuple(columns),
-            filter=filter,
-            kinds=parse_kinds(kinds),
-            batch_rows=batch_size,
-            is_net=net,
-        )
-        last = None if end is None else _point(end)
-        return self._table.history.changes(_point(begin), last, request)
+        return core_versions.run(self.plan_changes(**kwargs))
 
     def delta(
         self,
@@ -289,7 +255,9 @@ class DatasetVersions(DatasetState):
         """
         here, history = self._snapshot, self._table.history
         if compared_against is not None:
-            versions = history.range(AtVersion(compared_against), AtVersion(here.version))
+            versions = history.range(
+                core_versions.AtVersion(compared_against), core_versions.AtVersion(here.version)
+            )
         elif begin_date is not None or end_date is not None:
             versions = _between_dates(self._table, begin_date, end_date)
         elif begin_version is None and end_version is None:
@@ -297,13 +265,14 @@ class DatasetVersions(DatasetState):
             raise InvalidRequestError(problem, table=here.location.uri)
         elif begin_version is None or end_version is None:
             both = "Must specify both with_begin_version and with_end_version"
-            problem = f"Invalid user input: {both}"
-            raise InvalidRequestError(problem, table=here.location.uri)
+            raise InvalidRequestError(f"Invalid user input: {both}", table=here.location.uri)
         else:
-            versions = history.range(AtVersion(begin_version), AtVersion(end_version))
+            versions = history.range(
+                core_versions.AtVersion(begin_version), core_versions.AtVersion(end_version)
+            )
         return DatasetDelta(self._table, versions)
 
-    def diff(self, before: VersionLike, after: VersionLike | None = None) -> Diff:
+    def diff(self, before: VersionLike, after: VersionLike | None = None) -> core_versions.Diff:
         """Compare two versions.
 
         Args:
@@ -470,7 +439,7 @@ class DatasetDelta:
     every change with its own values.
     """
 
-    def __init__(self, table: Table, versions: VersionRange) -> None:
+    def __init__(self, table: Table, versions: core_versions.VersionRange) -> None:
         self._history = table.history
         self._versions = versions
 
@@ -497,25 +466,27 @@ class DatasetDelta:
         return self._history.deleted_row_ids(self._versions.begin, self._versions.end)
 
 
-def _between_dates(table: Table, begin: datetime | None, end: datetime | None) -> VersionRange:
+def _between_dates(
+    table: Table, begin: datetime | None, end: datetime | None
+) -> core_versions.VersionRange:
     if begin is None:
         problem = "Must specify begin_date when end_date is given"
         raise InvalidRequestError(problem, table=table.location.uri)
-    last = None if end is None else time_reference(end)
-    return table.history.range(time_reference(begin), last)
+    last = None if end is None else core_versions.time_reference(end)
+    return table.history.range(core_versions.time_reference(begin), last)
 
 
-def _point(value: Any) -> Point:
+def _point(value: Any) -> core_versions.Point:
     """Parse a version, a tag or a time."""
     match value:
         case datetime():
-            return time_reference(value)
+            return core_versions.time_reference(value)
         case bool():
             pass
         case int():
-            return AtVersion(value)
+            return core_versions.AtVersion(value)
         case str():
-            return AtTag(value)
+            return core_versions.AtTag(value)
         case _:
             pass
     problem = f"expected a version number, a tag or a time, not {type(value).__name__}"

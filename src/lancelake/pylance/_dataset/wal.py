@@ -10,16 +10,8 @@ from typing import Any, Self
 import pyarrow as pa
 
 from lancelake.core.table import Table
+from lancelake.core.values import wal as core_wal
 from lancelake.core.values.metadata import public_schema
-from lancelake.core.values.wal import (
-    DAY,
-    BackgroundMerger,
-    Collected,
-    Freshness,
-    MemWalView,
-    WalStatus,
-    writer_options,
-)
 from lancelake.core.values.writes import DEFAULT_CHOICES, CommitChoices
 from lancelake.errors import naming
 from lancelake.pylance._dataset.merge import MergeStats
@@ -51,9 +43,9 @@ class WalWriter(WalReads):
         choices: CommitChoices = DEFAULT_CHOICES,
     ) -> None:
         self._base = base = table.snapshot
-        self._merger: BackgroundMerger | None = None
+        self._merger: core_wal.BackgroundMerger | None = None
         with naming(base.location.uri, base.version):
-            options = writer_options(table.wal.details().writer_defaults, settings)
+            options = core_wal.writer_options(table.wal.details().writer_defaults, settings)
         self._writer = table.wal.writer(options)
         if merge_every is not None:
             self._merger = table.wal.merge_in_background(every=merge_every, choices=choices)
@@ -147,8 +139,8 @@ class WalWriter(WalReads):
             if self._merger is not None:
                 self._merger.close()
 
-    def _view(self, freshness: str | Freshness) -> MemWalView:
-        wanted = Freshness.named(freshness)
+    def _view(self, freshness: str | core_wal.Freshness) -> core_wal.MemWalView:
+        wanted = core_wal.Freshness.named(freshness)
         return newest(self._base).wal.view(wanted, self._writer.writers)
 
 
@@ -266,7 +258,7 @@ class TableWal(WalReads):
             num_deleted_rows=done.counts.deleted,
         )
 
-    def status(self) -> WalStatus:
+    def status(self) -> core_wal.WalStatus:
         """Return the state of each region: what is merged, flushed, and only in the WAL.
 
         Returns:
@@ -281,7 +273,9 @@ class TableWal(WalReads):
         """
         return newest(self._dataset._snapshot).wal.status()
 
-    def collect_garbage(self, *, older_than: timedelta = DAY, dry_run: bool = False) -> Collected:
+    def collect_garbage(
+        self, *, older_than: timedelta = core_wal.DAY, dry_run: bool = False
+    ) -> core_wal.Collected:
         """Remove generations that were merged before a time, and WAL entries that are flushed.
 
         Args:
@@ -317,5 +311,5 @@ class TableWal(WalReads):
         wal = newest(self._dataset._snapshot).wal
         self._dataset._snapshot = wal.drop(discard=discard, choices=self._dataset._choices)
 
-    def _view(self, freshness: str | Freshness) -> MemWalView:
-        return newest(self._dataset._snapshot).wal.view(Freshness.named(freshness))
+    def _view(self, freshness: str | core_wal.Freshness) -> core_wal.MemWalView:
+        return newest(self._dataset._snapshot).wal.view(core_wal.Freshness.named(freshness))

@@ -19,7 +19,7 @@ from lancelake.core.values.writes import to_reader
 from lancelake.errors import InvalidRequestError, naming
 from lancelake.pylance._dataset.arguments import Filter, PandasOptions
 from lancelake.pylance._dataset.searching import nearest_of
-from lancelake.pylance._values.opened import chosen, describes_as, version_text
+from lancelake.pylance._values.opened import chosen, takes, version_text
 from lancelake.pylance.query import FullTextQuery, text_query
 
 
@@ -111,9 +111,6 @@ class WalScanner:
 
         Args:
             **kwargs: Arguments of `pyarrow.Table.to_pandas`.
-
-        Returns:
-            The rows as a `pandas.DataFrame`.
         """
         return self.to_table().to_pandas(**kwargs)
 
@@ -154,9 +151,6 @@ class WalReads(ABC):
             offset: Rows to skip.
             freshness: `base`, `flushed` or `durable`.
 
-        Returns:
-            The scan, not yet started.
-
         Examples:
             >>> ds.wal.initialize(key="id", buckets=1)
             >>> ds.wal.scanner(["id"], "id > 1").count_rows()
@@ -170,20 +164,9 @@ class WalReads(ABC):
         )
         return WalScanner(self._view(freshness), request)
 
-    @describes_as(scanner)
-    def to_table(
-        self,
-        columns: list[str] | None = None,
-        filter: Filter = None,
-        limit: int | None = None,
-        offset: int | None = None,
-        *,
-        freshness: str | Freshness = DURABLE,
-    ) -> pa.Table:
+    @takes(scanner)
+    def to_table(self, **kwargs: Any) -> pa.Table:
         """Read the newest row of each key into memory.
-
-        Args:
-            freshness: `base`, `flushed` or `durable`.
 
         Returns:
             The rows, in any order.
@@ -195,32 +178,18 @@ class WalReads(ABC):
             >>> ds.wal.to_table(["name"], "id = 4").to_pydict()
             {'name': ['di']}
         """
-        return self.scanner(columns, filter, limit, offset, freshness=freshness).to_table()
+        return self.scanner(**kwargs).to_table()
 
-    @describes_as(scanner)
-    def to_batches(
-        self,
-        columns: list[str] | None = None,
-        filter: Filter = None,
-        limit: int | None = None,
-        offset: int | None = None,
-        *,
-        freshness: str | Freshness = DURABLE,
-    ) -> Iterator[pa.RecordBatch]:
+    @takes(scanner)
+    def to_batches(self, **kwargs: Any) -> Iterator[pa.RecordBatch]:
         """Read the newest row of each key batch by batch.
-
-        Args:
-            freshness: `base`, `flushed` or `durable`.
-
-        Returns:
-            The batches.
 
         Examples:
             >>> ds.wal.initialize(key="id", buckets=1)
             >>> sum(batch.num_rows for batch in ds.wal.to_batches())
             3
         """
-        yield from self.scanner(columns, filter, limit, offset, freshness=freshness).to_batches()
+        yield from self.scanner(**kwargs).to_batches()
 
     def count_rows(self, filter: Filter = None, *, freshness: str | Freshness = DURABLE) -> int:
         """Count the keys that have a row.
@@ -228,9 +197,6 @@ class WalReads(ABC):
         Args:
             filter: SQL, or an expression of `pyarrow.compute`, on the newest rows.
             freshness: `base`, `flushed` or `durable`.
-
-        Returns:
-            The number of rows.
 
         Examples:
             >>> ds.wal.initialize(key="id", buckets=1)
@@ -292,9 +258,6 @@ class WalReads(ABC):
             columns: Names; by default all columns.
             filter: SQL, or an expression of `pyarrow.compute`; it applies before the search.
             freshness: `base`, `flushed` or `durable`.
-
-        Returns:
-            The rows, best first.
 
         Raises:
             InvalidRequestError: Neither or both of the queries are given.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
+from functools import wraps
 from inspect import getdoc, signature
-from typing import Any, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -16,6 +17,8 @@ from lancelake.core.values.writes import CommitChoices, CommitLock
 from lancelake.data.codec import official
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Result = TypeVar("Result")
+Taken = ParamSpec("Taken")
 
 
 class OpenedDataset(Protocol):
@@ -61,19 +64,40 @@ def given(arguments: dict[str, Any], *, without: tuple[str, ...] = ()) -> dict[s
 
 def describes_as(described: Callable[..., Any]) -> Callable[[Function], Function]:
     """Complete the docstring of a function by the arguments that another one describes too."""
-    entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", getdoc(described) or "", re.MULTILINE)
-    texts = {name: f"    {name}: {text}\n" for name, text in entries}
+    entries = re.findall(r"^ {4}(\W*(\w+): .*(?:\n {8}.*)*)", getdoc(described) or "", re.MULTILINE)
+    texts = {name: f"    {entry}\n" for entry, name in entries}
 
     def complete(function: Function) -> Function:
         own = getdoc(function) or ""
         names = signature(function).parameters
-        missing = [texts[n] for n in names if n in texts and f"\n    {n}: " not in own]
+        missing = [
+            texts[n] for n in names if n in texts and not re.search(rf"\n {{4}}\W*{n}: ", own)
+        ]
         if "Args:\n" not in own:
             own = re.sub(
                 r"^(?=(Returns|Raises|Examples):$)", "Args:\n\n", own, count=1, flags=re.MULTILINE
             )
         function.__doc__ = own.replace("Args:\n", f"Args:\n{''.join(missing)}", 1)
         return function
+
+    return complete
+
+
+def takes(
+    whole: Callable[Concatenate[Any, Taken], Any],
+) -> Callable[[Callable[..., Result]], Callable[Concatenate[Any, Taken], Result]]:
+    """Give a method the arguments of another one, and their descriptions; it gets them by name."""
+    arguments = signature(whole)
+
+    def complete(method: Callable[..., Result]) -> Callable[Concatenate[Any, Taken], Result]:
+        @wraps(method)
+        def call(self: Any, *args: Taken.args, **kwargs: Taken.kwargs) -> Result:
+            return method(**arguments.bind(self, *args, **kwargs).arguments)
+
+        returned = signature(method).return_annotation
+        call.__signature__ = arguments.replace(return_annotation=returned)  # type: ignore[attr-defined]  # as inspect documents
+        described: Any = describes_as(whole)(call)
+        return described  # type: ignore[no-any-return]  # `wraps` forgets the arguments
 
     return complete
 

@@ -57,8 +57,7 @@ class _Meta:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             msg = f"this does not describe a {cls.__name__}: {error!r}"
             raise InvalidRequestError(msg) from error
-        msg = f"unknown storage {name!r} of a {cls.__name__}"
-        raise UnsupportedError(msg, found=name)
+        raise UnsupportedError(f"unknown storage {name!r} of a {cls.__name__}", found=name)
 
     def json(self) -> str:
         """Return `asdict` as JSON text."""
@@ -70,8 +69,7 @@ class _Meta:
         try:
             body = json_text.loads(json)
         except ValueError as error:
-            msg = f"this text is not JSON: {error}"
-            raise InvalidRequestError(msg) from error
+            raise InvalidRequestError(f"this text is not JSON: {error}") from error
         return cls.from_dict(body)
 
     def __eq__(self, other: object) -> bool:
@@ -186,8 +184,7 @@ def _values(row_ids: pa.Array | pa.ChunkedArray | Iterable[int]) -> rowids.U64Ar
             numbers = (operator.index(row_id) for row_id in row_ids)
             return np.fromiter(numbers, dtype=np.uint64)
         if not pa.types.is_integer(row_ids.type):
-            msg = f"Row ids must be an array of integers, not of {row_ids.type}"
-            raise TypeError(msg)
+            raise TypeError(f"Row ids must be an array of integers, not of {row_ids.type}")
         if row_ids.null_count:
             raise InvalidRequestError(f"Row ids must not be null, but {row_ids.null_count} are")
         return np.asarray(row_ids.cast(pa.uint64()).to_numpy(), dtype=np.uint64)
@@ -281,6 +278,5 @@ class Bitmap(MutableSet[int]):
 def _check(value: Any) -> int:
     number = operator.index(value)
     if not 0 <= number < _LIMIT:
-        msg = f"Bitmap values must fit in an unsigned 32-bit integer, got {number}"
-        raise ValueError(msg)
+        raise ValueError(f"Bitmap values must fit in an unsigned 32-bit integer, got {number}")
     return number

@@ -10,13 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancelake.core.values.indices import (
-    ROTATED_BITS,
-    IndexFileReader,
-    SegmentFolder,
-    clustered,
-    new_settings,
-)
+from lancelake.core.values import indices
 from lancelake.core.values.metadata import FileAt, Location
 from lancelake.core.values.reads import normalized
 from lancelake.data.codec.readers import forget_readers
@@ -90,15 +84,17 @@ def vector_lists(matrix: npt.NDArray[np.float32]) -> pa.FixedSizeListArray:
     return pa.FixedSizeListArray.from_arrays(flat, matrix.shape[-1])
 
 
-def file_folder(uri: str, options: Mapping[str, str] | None) -> tuple[SegmentFolder, str]:
+def file_folder(uri: str, options: Mapping[str, str] | None) -> tuple[indices.SegmentFolder, str]:
     """Return the folder of a file, and its name."""
     whole = Location.parse(uri, options)
     parent, _, name = str(whole.uri).rpartition("/")
     root, _, folder = parent.rpartition("/")
-    return SegmentFolder(place=FileAt(root=Location.parse(root, options), path=folder)), name
+    return indices.SegmentFolder(
+        place=FileAt(root=Location.parse(root, options), path=folder)
+    ), name
 
 
-def open_file(uri: str, options: Mapping[str, str] | None) -> IndexFileReader:
+def open_file(uri: str, options: Mapping[str, str] | None) -> indices.IndexFileReader:
     """Open a file that may have been written again since it was read, unlike files of a table."""
     folder, name = file_folder(uri, options)
     forget_readers(folder.place.root, [folder.file(name).uri])
@@ -146,8 +142,7 @@ class KMeans:
         centroids: pa.FixedSizeListArray | None = None,
     ) -> None:
         if metric_type.lower() not in _METRICS:
-            msg = f"Invalid metric_type: {metric_type}"
-            raise ValueError(msg)
+            raise ValueError(f"Invalid metric_type: {metric_type}")
         self.k = k
         self._metric_type = _METRICS[metric_type.lower()]
         self._max_iters = max_iters
@@ -177,7 +172,7 @@ class KMeans:
             raise RuntimeError(msg)
         if self._metric_type == "cosine":
             vectors = normalized(vectors)
-        self._centers = clustered(vectors, self.k, self._max_iters)[0]
+        self._centers = indices.clustered(vectors, self.k, self._max_iters)[0]
 
     def predict(
         self, data: pa.FixedSizeListArray | pa.FixedShapeTensorArray | np.ndarray
@@ -223,8 +218,8 @@ def build_rq_model(dimension: int, num_bits: int = 5, dtype: str = "float32") ->
     """Return the model of RQ codes, for `rabitq_model` of `create_index_uncommitted`."""
     if dimension <= 0 or dimension % 8:
         raise InvalidRequestError("vector dimension must be divisible by 8 for IVF_RQ")
-    if num_bits not in ROTATED_BITS:
+    if num_bits not in indices.ROTATED_BITS:
         raise InvalidRequestError(f"num_bits of IVF_RQ must be 1 to 9, not {num_bits}")
     if dtype not in _DTYPES:
         raise InvalidRequestError(f"vectors of {dtype} have no RQ codes")
-    return json.dumps(new_settings(dimension, num_bits))
+    return json.dumps(indices.new_settings(dimension, num_bits))

@@ -11,15 +11,7 @@ import numpy.typing as npt
 
 from lancelake.pylance._dataset.index_arguments import floats
 from lancelake.pylance.indices.builder import IndicesBuilder
-from lancelake.pylance.torch.assignment import (
-    BATCH_ROWS,
-    CODE_SAMPLE_ROWS,
-    allow_tf32,
-    assign_codes,
-    compute_partitions,
-    fixed_clusters,
-    train_pq_codebook_on_accelerator,
-)
+from lancelake.pylance.torch import assignment
 
 if TYPE_CHECKING:
     from lancelake.pylance.dataset import LanceDataset
@@ -32,7 +24,7 @@ def train_ivf_centroids_on_accelerator(
     k: int,
     metric_type: str,
     accelerator: Any,
-    batch_size: int = BATCH_ROWS,  # tunes official Lance
+    batch_size: int = assignment.BATCH_ROWS,  # tunes official Lance
     *,
     sample_rate: int = 256,
     max_iters: int = 50,
@@ -66,7 +58,7 @@ def train_ivf_centroids_on_accelerator(
         max_iters=max_iters,
     )
     centers = floats(model.centroids)
-    return centers, fixed_clusters(centers, metric_type, accelerator)
+    return centers, assignment.fixed_clusters(centers, metric_type, accelerator)
 
 
 def one_pass_train_ivf_pq_on_accelerator(
@@ -76,7 +68,7 @@ def one_pass_train_ivf_pq_on_accelerator(
     metric_type: str,
     accelerator: Any,
     num_sub_vectors: int,
-    batch_size: int = BATCH_ROWS,
+    batch_size: int = assignment.BATCH_ROWS,
     *,
     sample_rate: int = 256,
     max_iters: int = 50,
@@ -113,16 +105,16 @@ def one_pass_train_ivf_pq_on_accelerator(
         max_iters=max_iters,
     )
     with tempfile.TemporaryDirectory(prefix="lancelake-") as folder:
-        sample = compute_partitions(
+        sample = assignment.compute_partitions(
             dataset,
             column,
             clusters,
             batch_size,
             dst_dataset_uri=folder,
             num_sub_vectors=num_sub_vectors,
-            sample_size=CODE_SAMPLE_ROWS,
+            sample_size=assignment.CODE_SAMPLE_ROWS,
         )
-        book, models = train_pq_codebook_on_accelerator(
+        book, models = assignment.train_pq_codebook_on_accelerator(
             sample, metric_type, accelerator, num_sub_vectors
         )
     return centers, clusters, book, models
@@ -136,7 +128,7 @@ def one_pass_assign_ivf_pq_on_accelerator(
     ivf_kmeans: KMeans,
     pq_kmeans_list: list[KMeans],
     dst_dataset_uri: str | Path | None = None,
-    batch_size: int = BATCH_ROWS,
+    batch_size: int = assignment.BATCH_ROWS,
     *,
     filter_nan: bool = True,  # vectors that are not finite are left out
     allow_cuda_tf32: bool = True,
@@ -162,5 +154,7 @@ def one_pass_assign_ivf_pq_on_accelerator(
         InvalidRequestError: The vectors cannot be divided into so many parts.
         MissingPackageError: PyTorch is not installed.
     """
-    allow_tf32(allow_cuda_tf32)
-    return assign_codes(dataset, column, ivf_kmeans, pq_kmeans_list, batch_size, dst_dataset_uri)
+    assignment.allow_tf32(allow_cuda_tf32)
+    return assignment.assign_codes(
+        dataset, column, ivf_kmeans, pq_kmeans_list, batch_size, dst_dataset_uri
+    )

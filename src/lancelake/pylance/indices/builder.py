@@ -13,33 +13,15 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.core.table import Table
-from lancelake.core.values.indices import (
-    GROUPS,
-    PARTITION,
-    IndexFileReader,
-    IndexRequest,
-    IndexRun,
-    PartitionCodes,
-    RowPartitions,
-    group,
-    grouped_batch,
-    grouped_rows,
-    grouped_rows_of,
-    grouped_schema,
-)
+from lancelake.core.values import indices as core_indices
 from lancelake.core.values.metadata import Snapshot, Version
 from lancelake.core.values.reads import VectorType
 from lancelake.errors import InvalidRequestError
 from lancelake.pylance._dataset.index_arguments import floats
 from lancelake.pylance._dataset.index_values import IndexConfig
+from lancelake.pylance._values import vector_models
 from lancelake.pylance._values.opened import call_text
-from lancelake.pylance._values.vector_models import (
-    IvfModel,
-    PqModel,
-    file_folder,
-    open_file,
-    vector_lists,
-)
+from lancelake.pylance._values.vector_models import IvfModel, PqModel
 from lancelake.pylance.torch.assignment import compute_partitions, fixed_clusters
 
 if TYPE_CHECKING:
@@ -53,13 +35,16 @@ _ADDRESS_BITS = np.uint64(32)
 
 
 def write_encoded(
-    base: Snapshot, request: IndexRequest, uri: str, partitions: RowPartitions | None = None
+    base: Snapshot,
+    request: core_indices.IndexRequest,
+    uri: str,
+    partitions: core_indices.RowPartitions | None = None,
 ) -> None:
     """Write the partition and the code of each row to a file."""
     indices = Table(base).indices
     fragments = indices.chosen_fragments(request.fragment_ids)
     schema, batches = indices.encode_rows(request, partitions)
-    folder, name = file_folder(uri, dict(base.location.options))
+    folder, name = vector_models.file_folder(uri, dict(base.location.options))
     file = folder.create(name, schema)
     for batch in batches:
         file.write(batch)
@@ -70,26 +55,31 @@ def write_grouped(
     sources: Sequence[str], target: str, partitions: int, options: Mapping[str, str] | None
 ) -> None:
     """Write the rows of files with encoded rows to one file, a row for each partition."""
-    files = [open_file(uri, options) for uri in sources]
+    files = [vector_models.open_file(uri, options) for uri in sources]
     coded = files[0].schema.remove_metadata()
     for file in files:
         file.require(*coded.names)
-    folder, name = file_folder(target, options)
-    with grouped_rows(partitions) as groups:
-        group(_all_rows(files), groups)
-        out = folder.create(name, grouped_schema(coded))
+    folder, name = vector_models.file_folder(target, options)
+    with core_indices.grouped_rows(partitions) as groups:
+        core_indices.group(_all_rows(files), groups)
+        out = folder.create(name, core_indices.grouped_schema(coded))
         for number in range(partitions):
-            out.write(grouped_batch(coded, number, groups.partition(number)))
+            out.write(core_indices.grouped_batch(coded, number, groups.partition(number)))
         out.finish(_join_metadata(files))
 
 
 def commit_grouped(
-    base: Snapshot, request: IndexRequest, sources: Sequence[str], run: IndexRun
+    base: Snapshot,
+    request: core_indices.IndexRequest,
+    sources: Sequence[str],
+    run: core_indices.IndexRun,
 ) -> Snapshot:
     """Commit an index of the rows of files that are grouped by partition."""
-    files = _GroupedFiles([open_file(uri, dict(base.location.options)) for uri in sources])
+    files = _GroupedFiles(
+        [vector_models.open_file(uri, dict(base.location.options)) for uri in sources]
+    )
     covered = files.covered(base)
-    part = IndexRequest(
+    part = core_indices.IndexRequest(
         column=request.column,
         kind=request.kind,
         name=request.name,
@@ -101,22 +91,21 @@ def commit_grouped(
     return indices.commit_segments(entry.name, request.column, [entry], run)
 
 
-def read_partitions(table: pa.Table) -> RowPartitions:
+def read_partitions(table: pa.Table) -> core_indices.RowPartitions:
     """Return the partitions of a table of assignments: columns `row_id` and `partition`."""
     missing = {"row_id", "partition"} - set(table.column_names)
     if missing:
-        problem = f"a table of assigned partitions has no column {min(missing)!r}"
-        raise InvalidRequestError(problem)
-    return RowPartitions.of(table["row_id"].to_numpy(), table["partition"].to_numpy())
+        raise InvalidRequestError(f"a table of assigned partitions has no column {min(missing)!r}")
+    return core_indices.RowPartitions.of(table["row_id"].to_numpy(), table["partition"].to_numpy())
 
 
 @dataclass(frozen=True, slots=True)
 class _GroupedFiles:
     """Files in which each row has the rows of a partition."""
 
-    files: Sequence[IndexFileReader]
+    files: Sequence[core_indices.IndexFileReader]
 
-    def partition(self, number: int) -> PartitionCodes | None:
+    def partition(self, number: int) -> core_indices.PartitionCodes | None:
         parts = [part for file in self.files if (part := _partition(file, number)) is not None]
         if not parts:
             return None
@@ -146,12 +135,14 @@ class _GroupedFiles:
         return fragments
 
 
-def _partition(file: IndexFileReader, number: int) -> PartitionCodes | None:
-    rows = file.read(number, number + 1, columns=[GROUPS]).combine_chunks()
-    return next((grouped_rows_of(batch) for batch in rows.to_batches()), None)
+def _partition(
+    file: core_indices.IndexFileReader, number: int
+) -> core_indices.PartitionCodes | None:
+    rows = file.read(number, number + 1, columns=[core_indices.GROUPS]).combine_chunks()
+    return next((core_indices.grouped_rows_of(batch) for batch in rows.to_batches()), None)
 
 
-def _fragments_of_rows(file: IndexFileReader) -> BitMap:
+def _fragments_of_rows(file: core_indices.IndexFileReader) -> BitMap:
     fragments: BitMap = BitMap()
     for number in range(file.num_rows):
         part = _partition(file, number)
@@ -160,13 +151,13 @@ def _fragments_of_rows(file: IndexFileReader) -> BitMap:
     return fragments
 
 
-def _all_rows(files: Sequence[IndexFileReader]) -> Iterator[pa.RecordBatch]:
+def _all_rows(files: Sequence[core_indices.IndexFileReader]) -> Iterator[pa.RecordBatch]:
     for file in files:
-        file.require(PARTITION)
+        file.require(core_indices.PARTITION)
         yield from file.batches()
 
 
-def _join_metadata(files: Sequence[IndexFileReader]) -> dict[str, str]:
+def _join_metadata(files: Sequence[core_indices.IndexFileReader]) -> dict[str, str]:
     """Return what the files record, if each of them does."""
     metadata: list[dict[str, Any]] = [file.metadata for file in files]
     if any(_FRAGMENTS not in each for each in metadata):
@@ -233,7 +224,7 @@ class IndicesBuilder:
             "accelerator": None if accelerator is None else str(accelerator),
         }
         trained = self._train("IVF_FLAT", parameters, fragment_ids)
-        return IvfModel(vector_lists(trained["ivf_centroids"]), metric)
+        return IvfModel(vector_models.vector_lists(trained["ivf_centroids"]), metric)
 
     def train_pq(
         self,
@@ -265,7 +256,7 @@ class IndicesBuilder:
             "max_iters": max_iters,
         }
         book = np.asarray(self._train("IVF_PQ", parameters, fragment_ids)["pq_codebook"])
-        shaped = vector_lists(book.reshape(1 << num_bits, self.dimension))
+        shaped = vector_models.vector_lists(book.reshape(1 << num_bits, self.dimension))
         return PqModel(parts, shaped, num_bits=num_bits)
 
     def prepare_global_ivf_pq(
@@ -409,7 +400,7 @@ class IndicesBuilder:
             raise InvalidRequestError("filenames must be a list of strings")
         request = self._request(ivf, pq, name=index_name)
         sources = [_join(dir_path, each) for each in filenames]
-        run = IndexRun(choices=self.dataset._choices)
+        run = core_indices.IndexRun(choices=self.dataset._choices)
         commit_grouped(self.dataset._snapshot, request, sources, run)
 
     def _request(
@@ -419,7 +410,7 @@ class IndicesBuilder:
         *,
         name: str | None = None,
         fragment_ids: tuple[int, ...] | None = None,
-    ) -> IndexRequest:
+    ) -> core_indices.IndexRequest:
         parameters = {
             "metric_type": _metric(ivf.distance_type),
             "ivf_centroids": floats(ivf.centroids),
@@ -427,7 +418,7 @@ class IndicesBuilder:
             "num_bits": pq.num_bits,
             "pq_codebook": floats(pq.codebook),
         }
-        return IndexRequest(
+        return core_indices.IndexRequest(
             column=self.column[0],
             kind="IVF_PQ",
             name=name,
@@ -438,7 +429,7 @@ class IndicesBuilder:
     def _train(
         self, kind: str, parameters: Mapping[str, Any], fragment_ids: list[int] | None
     ) -> Mapping[str, Any]:
-        request = IndexRequest(
+        request = core_indices.IndexRequest(
             column=self.column[0],
             kind=kind,
             fragment_ids=None if fragment_ids is None else tuple(fragment_ids),
@@ -466,8 +457,7 @@ class IndicesBuilder:
                 )
             return self.dimension // size
         if not isinstance(count, int) or not 0 < count <= self.dimension:
-            problem = f"num_subvectors must be a number from 1 to {self.dimension}"
-            raise InvalidRequestError(problem)
+            raise InvalidRequestError(f"num_subvectors must be a number from 1 to {self.dimension}")
         return count
 
 
