@@ -20,10 +20,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.data.column_file import WriteTask
 from lancelake.engine import port
 from lancelake.engine.port import Engine, Job, LocalEngine
-from lancelake.format.frozen import FrozenMap
-from lancelake.format.merged_generation import MergedGeneration
-from lancelake.format.row_address import by_fragment
-from lancelake.format.schema import quoted_name
+from lancelake.format import frozen, merged_generation, row_address, schema
 from lancelake.memwal.collect import collect_garbage
 from lancelake.memwal.region import details_of, has_mem_wal
 from lancelake.memwal.shape import TOMBSTONE, RowShape
@@ -71,7 +68,7 @@ def _change_by_tasks(base: Snapshot, view: PinnedView, engine: Engine) -> RowCha
         deleted = len(pairs) - sum(part.updated for part in parts)
         return added_rows(parts, key, deleted=deleted)
 
-    return RowChange(gone=by_fragment(pairs.target), add=add)
+    return RowChange(gone=row_address.by_fragment(pairs.target), add=add)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +161,8 @@ def _with_spec(
             duplicates=duplicates,
         )
         return rows.without(TOMBSTONE), spec
-    deleted = f"source.{quoted_name(TOMBSTONE)}"
-    values = FrozenMap({n: f"source.{quoted_name(n)}" for n in shape.table.names})
+    deleted = f"source.{schema.quoted_name(TOMBSTONE)}"
+    values = frozen.FrozenMap({n: f"source.{schema.quoted_name(n)}" for n in shape.table.names})
     spec = clauses.MergeSpec(
         on=shape.keys,
         matched=(clauses.DeleteRow(condition=deleted), clauses.UpdateSet(values=values)),
@@ -220,7 +217,7 @@ class MergedRegions:
     """The version after a merge, the generations that it merged, and how many rows changed."""
 
     snapshot: Snapshot
-    marks: tuple[MergedGeneration, ...]
+    marks: tuple[merged_generation.MergedGeneration, ...]
     counts: RowCounts
 
 
@@ -285,7 +282,7 @@ def _merge(
     base: Snapshot, todo: PinnedView, engine: Engine | None, choices: publish.CommitChoices
 ) -> MergedRegions:
     marks = tuple(
-        MergedGeneration(
+        merged_generation.MergedGeneration(
             region_id=region.manifest.region_id, generation=region.generations[-1].generation
         )
         for region in todo.regions
@@ -301,7 +298,7 @@ def _merge(
 def _commit(
     base: Snapshot,
     change: RowChange,
-    marks: tuple[MergedGeneration, ...],
+    marks: tuple[merged_generation.MergedGeneration, ...],
     choices: publish.CommitChoices,
 ) -> MergedRegions:
     done = commit_rows(base, replace(change, merged_generations=marks), choices)

@@ -18,11 +18,8 @@ from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.data.deletion_files import known_deletions
 from lancelake.expr.condition import Column, Membership
 from lancelake.expr.predicate import Filter, joined, predicate
+from lancelake.format import frozen, ids, memwal, row_address
 from lancelake.format.arrow_schema import public_schema, storage_schema
-from lancelake.format.frozen import computed_once
-from lancelake.format.ids import OFFSET_BITS
-from lancelake.format.memwal import wal_files, wal_keys
-from lancelake.format.row_address import by_fragment, row_addresses
 from lancelake.index.kind import ROW_ID, SegmentFacts
 from lancelake.index.row_sets import BoolArray, U64Array
 from lancelake.index.scalar.btree.build import LOOKUP_FILE
@@ -32,25 +29,15 @@ from lancelake.index.vector.vectors import NearestRows
 from lancelake.memwal.generations import key_values, open_generation, read_generation
 from lancelake.memwal.shape import RowShape, live
 from lancelake.memwal.view import MemWalView, PinnedView, SeenKeys
-from lancelake.scan import stream
-from lancelake.scan.live_rows import physical_rows
-from lancelake.scan.planner import chosen_fragments, plan
-from lancelake.scan.request import (
-    DISTANCE,
-    QUERY_INDEX,
-    Nearest,
-    ReciprocalRankFusion,
-    ScanRequest,
-    SearchRequest,
-)
-from lancelake.scan.row_lookup import AllowedRows, take_at
+from lancelake.scan import live_rows, planner, row_lookup, stream
+from lancelake.scan import request as requests
 from lancelake.scan.search.hybrid import fuse, fused_scores
 from lancelake.scan.search.text import SCORE, with_columns
 from lancelake.scan.search.text_index import TextSearch
 from lancelake.scan.search.vector_search import VectorSearch, add_values, plan_vector_search
 from lancelake.storage.table_files import FileAt
 
-_OUTSIDE = np.uint64(0xFFFFFFFF << OFFSET_BITS)
+_OUTSIDE = np.uint64(0xFFFFFFFF << ids.OFFSET_BITS)
 """Address of the first row that is not merged; no table has a fragment of this number."""
 _OPEN_SEARCHES = 4
 
@@ -68,7 +55,7 @@ class ViewSearch:
     filter: Filter | None = None
     """Only rows that match are searched."""
 
-    def nearest(self, query: Nearest) -> pa.Table:
+    def nearest(self, query: requests.Nearest) -> pa.Table:
         """Return the nearest rows with their distances, the nearest first.
 
         With several queries, the column `query_index` has the number of the query.
@@ -81,7 +68,7 @@ class ViewSearch:
         with errors.naming(self.view.base.location.uri, self.view.base.version):
             return self._text(query, limit)
 
-    def search(self, request: SearchRequest) -> pa.Table:
+    def search(self, request: requests.SearchRequest) -> pa.Table:
         """Return the best rows of a vector search, a text search, or both fused.
 
         The result has the scores that a search of a version has. The columns and the filter of the
@@ -97,14 +84,16 @@ class ViewSearch:
         whole = replace(self, columns=self.view.shape.table.names)
         return self._fused(request, whole.nearest(nearest), whole.text(text, count))
 
-    def _fused(self, request: SearchRequest, near: pa.Table, matching: pa.Table) -> pa.Table:
+    def _fused(
+        self, request: requests.SearchRequest, near: pa.Table, matching: pa.Table
+    ) -> pa.Table:
         shape = self.view.shape
         keys = [shape.key_array(near), shape.key_array(matching)]
         codes = pa.concat_arrays(keys).dictionary_encode().indices.to_numpy().astype(np.uint64)
         fused = fuse(
-            request.fusion or ReciprocalRankFusion(),
+            request.fusion or requests.ReciprocalRankFusion(),
             near=codes[: near.num_rows],
-            distances=near.column(DISTANCE).to_numpy(),
+            distances=near.column(requests.DISTANCE).to_numpy(),
             matching=codes[near.num_rows :],
             scores=matching.column(SCORE).to_numpy(),
         ).first(request.k)
@@ -116,9 +105,9 @@ class ViewSearch:
             [*found.columns, *scores.values()], names=[*found.column_names, *scores]
         )
 
-    def _nearest(self, query: Nearest) -> pa.Table:
+    def _nearest(self, query: requests.Nearest) -> pa.Table:
         unmerged = self._unmerged
-        request = SearchRequest(columns=self._names, filter=self.filter, nearest=query)
+        request = requests.SearchRequest(columns=self._names, filter=self.filter, nearest=query)
         prepared = plan_vector_search(self.view.base, request, self._mask)
         search = prepared.finder
         if not isinstance(search, VectorSearch):
@@ -140,14 +129,16 @@ class ViewSearch:
         more = self._shown(
             unmerged.rows.take(pa.array(np.concatenate([r.ids for r in ranked])))
         ).append_column(
-            DISTANCE, pa.array(np.concatenate([r.distances for r in ranked]), pa.float32())
+            requests.DISTANCE, pa.array(np.concatenate([r.distances for r in ranked]), pa.float32())
         )
         if not search.is_batch:
             both = pa.concat_tables([found.select(more.column_names), more])
-            order = pc.sort_indices(both, sort_keys=[(DISTANCE, "ascending")])
+            order = pc.sort_indices(both, sort_keys=[(requests.DISTANCE, "ascending")])
             return both.take(order.slice(0, query.k))
         places = np.repeat(np.arange(len(ranked)), [len(r.ids) for r in ranked])
-        more = more.append_column(found.schema.field(QUERY_INDEX), pa.array(places, pa.int32()))
+        more = more.append_column(
+            found.schema.field(requests.QUERY_INDEX), pa.array(places, pa.int32())
+        )
         return _first_of_each(pa.concat_tables([found.select(more.column_names), more]), query.k)
 
     def _text(self, query: TextQuery, limit: int | None) -> pa.Table:
@@ -156,7 +147,7 @@ class ViewSearch:
         outside = _OUTSIDE + np.arange(unmerged.rows.num_rows, dtype=np.uint64)
         search = TextSearch(
             snapshot=base,
-            fragments=BitMap(f.id for f in chosen_fragments(base, ScanRequest())),
+            fragments=BitMap(f.id for f in planner.chosen_fragments(base, requests.ScanRequest())),
             allowed=self._allowed,
             others=_flattened(unmerged.rows).append_column(ROW_ID, pa.array(outside)),
         )
@@ -165,7 +156,7 @@ class ViewSearch:
         places = np.empty(len(ranked.addresses), dtype=np.int64)
         inside = ranked.addresses[~is_outside]
         places[~is_outside] = np.arange(len(inside))
-        rows = take_at(base, inside, ScanRequest(columns=self._names))
+        rows = row_lookup.take_at(base, inside, requests.ScanRequest(columns=self._names))
         places[is_outside] = len(inside) + (ranked.addresses[is_outside] - _OUTSIDE).astype(
             np.int64
         )
@@ -181,7 +172,7 @@ class ViewSearch:
         columns = [rows.column(name) for name in self._names]
         return pa.Table.from_arrays(columns, schema=shown)
 
-    @computed_once
+    @frozen.computed_once
     def _unmerged(self) -> _Unmerged:
         """Read the rows that are not merged, and all keys that they replace or delete."""
         shape = self.view.shape
@@ -210,7 +201,7 @@ class ViewSearch:
             Membership(column=Column(path=(name,), dtype=values.type), values=pc.unique(values))
             for name, values in zip(shape.keys, shape.key_columns(keys), strict=True)
         ]
-        request = ScanRequest(
+        request = requests.ScanRequest(
             columns=shape.keys,
             filter=joined(conditions),
             with_row_id=as_ids,
@@ -221,26 +212,26 @@ class ViewSearch:
             np.asarray(batch.column(batch.num_columns - 1), dtype=np.uint64)[
                 np.asarray(pc.is_in(shape.key_array(batch), value_set=wanted))
             ]
-            for batch in stream.run(plan(self.view.base, request))
+            for batch in stream.run(planner.plan(self.view.base, request))
         ]
         return np.concatenate([np.zeros(0, dtype=np.uint64), *found])
 
-    @computed_once
-    def _mask(self) -> AllowedRows | None:
+    @frozen.computed_once
+    def _mask(self) -> row_lookup.AllowedRows | None:
         replaced = self._replaced(as_ids=self.view.base.manifest.has_stable_row_ids)
         if not len(replaced):
             return None
-        return AllowedRows(None, by_fragment(replaced))
+        return row_lookup.AllowedRows(None, row_address.by_fragment(replaced))
 
-    @computed_once
+    @frozen.computed_once
     def _allowed(self) -> _Allowed | None:
         replaced = self._replaced(as_ids=False)
         matching: U64Array | None = None
         if self.filter is not None:
-            request = ScanRequest(columns=(), filter=self.filter, with_row_address=True)
+            request = requests.ScanRequest(columns=(), filter=self.filter, with_row_address=True)
             parts = [
                 np.asarray(batch.column(0), dtype=np.uint64)
-                for batch in stream.run(plan(self.view.base, request))
+                for batch in stream.run(planner.plan(self.view.base, request))
             ]
             matching = np.concatenate([np.zeros(0, dtype=np.uint64), *parts])
         if matching is None and not len(replaced):
@@ -286,9 +277,9 @@ def pinned_search(view: PinnedView, columns: tuple[str, ...], filter: str | None
 
 def _first_of_each(found: pa.Table, k: int) -> pa.Table:
     """Return the first rows of each query."""
-    keys = [(QUERY_INDEX, "ascending"), (DISTANCE, "ascending")]
+    keys = [(requests.QUERY_INDEX, "ascending"), (requests.DISTANCE, "ascending")]
     ordered = found.take(pc.sort_indices(found, sort_keys=keys))
-    queries = ordered.column(QUERY_INDEX).to_numpy()
+    queries = ordered.column(requests.QUERY_INDEX).to_numpy()
     rank = np.arange(len(queries)) - np.searchsorted(queries, queries)
     return ordered.filter(pa.array(rank < k))
 
@@ -347,7 +338,7 @@ def _in_generation(opened: Snapshot, shape: RowShape, wanted: pa.RecordBatch) ->
         return shape.arrow.empty_table()
     addresses = _indexed(opened, shape, wanted)
     if addresses is not None and len(addresses) <= wanted.num_rows:
-        rows = take_at(opened, addresses, ScanRequest())
+        rows = row_lookup.take_at(opened, addresses, requests.ScanRequest())
         adopted = [shape.adopted(b, opened.manifest.schema) for b in rows.to_batches()]
         found = pa.Table.from_batches(adopted, schema=shape.arrow)
         if len(set(key_values(shape, found))) == found.num_rows:
@@ -362,36 +353,36 @@ def _in_generation(opened: Snapshot, shape: RowShape, wanted: pa.RecordBatch) ->
 def _possible(opened: Snapshot, shape: RowShape, wanted: pa.RecordBatch) -> pa.RecordBatch:
     """Return the keys that the bloom filter does not exclude."""
     columns = shape.key_columns(wanted)
-    if not wal_keys.is_usable([column.type for column in columns]):
+    if not memwal.wal_keys.is_usable([column.type for column in columns]):
         return wanted
     try:
-        data = opened.location.store.get(wal_files.BLOOM_FILE)
+        data = opened.location.store.get(memwal.wal_files.BLOOM_FILE)
     except errors.ObjectNotFoundError:
         return wanted
-    return wanted.filter(pa.array(wal_keys.may_contain(data, columns)))
+    return wanted.filter(pa.array(memwal.wal_keys.may_contain(data, columns)))
 
 
 def _indexed(opened: Snapshot, shape: RowShape, wanted: pa.RecordBatch) -> U64Array | None:
     """Return the addresses of live rows by the key index; None for a generation without one."""
     fragments = opened.manifest.fragments
-    folder = SegmentFolder(place=FileAt(root=opened.location, path=wal_files.KEY_INDEX))
+    folder = SegmentFolder(place=FileAt(root=opened.location, path=memwal.wal_files.KEY_INDEX))
     lookup = folder.file(LOOKUP_FILE)
     if len(fragments) != 1 or not lookup.store.exists(lookup.path):
         return None
     keys = shape.key_array(wanted)
     facts = SegmentFacts(folder=folder, dtype=keys.type, details=None, index_version=0)
-    column = Column(path=(wal_files.KEY_INDEX,), dtype=keys.type)
+    column = Column(path=(memwal.wal_files.KEY_INDEX,), dtype=keys.type)
     answer = BTreeSegment(facts).answer(Membership(column=column, values=keys))
     if answer is None or answer.surely_true.is_inverted:
         return None
     offsets = answer.surely_true.ids.to_array()
-    count = physical_rows(opened.files, opened.manifest_at, fragments[0])
+    count = live_rows.physical_rows(opened.files, opened.manifest_at, fragments[0])
     if len(offsets) and int(offsets.max()) >= count:
         problem = f"the key index of {opened.location.uri} has rows that its generation lacks"
-        raise errors.CorruptTableError(problem, path=wal_files.KEY_INDEX)
+        raise errors.CorruptTableError(problem, path=memwal.wal_files.KEY_INDEX)
     gone = known_deletions(opened.files, fragments[0])
     kept = np.array([offset for offset in offsets.tolist() if offset not in gone], dtype=np.uint64)
-    return row_addresses(fragments[0].id, kept)
+    return row_address.row_addresses(fragments[0].id, kept)
 
 
 def _in_base(base: Snapshot, shape: RowShape, wanted: pa.RecordBatch) -> list[pa.RecordBatch]:
@@ -399,7 +390,7 @@ def _in_base(base: Snapshot, shape: RowShape, wanted: pa.RecordBatch) -> list[pa
         Membership(column=Column(path=(name,), dtype=values.type), values=pc.unique(values))
         for name, values in zip(shape.keys, shape.key_columns(wanted), strict=True)
     ]
-    rows = stream.run(plan(base, ScanRequest(filter=joined(conditions))))
+    rows = stream.run(planner.plan(base, requests.ScanRequest(filter=joined(conditions))))
     keys = shape.key_array(wanted)
     return [b.filter(pc.is_in(shape.key_array(b), value_set=keys)) for b in rows]
 

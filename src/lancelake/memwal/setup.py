@@ -18,17 +18,13 @@ from lancelake.errors import (
     InvalidRequestError,
     WriterFencedError,
 )
+from lancelake.format import ids, index_meta, memwal, operations, primary_key
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.ids import Version
-from lancelake.format.index_meta import MEM_WAL, IndexMetadata
-from lancelake.format.memwal import details, region_spec, wal_keys
 from lancelake.format.memwal.details import MemWalDetails
 from lancelake.format.memwal.region_manifest import FIRST_GENERATION, RegionManifest
 from lancelake.format.memwal.region_spec import Bucketed, ByValue, RegionSpec, Unsharded
 from lancelake.format.merged_generation import MergedGeneration
-from lancelake.format.operations import CreateIndex, Overwrite, Restore
-from lancelake.format.primary_key import key_names
 from lancelake.format.schema import Field
 from lancelake.memwal.region import (
     RegionFiles,
@@ -116,10 +112,10 @@ def retire_if_replaced(committed: Committed) -> None:
     """Retire the regions of a table whose MemWAL a commit has removed."""
     version = committed.snapshot
     match committed.operation:
-        case Overwrite() | Restore():
+        case operations.Overwrite() | operations.Restore():
             may_have_removed = True
-        case CreateIndex(removed_indices=removed):
-            may_have_removed = any(index.name == MEM_WAL for index in removed)
+        case operations.CreateIndex(removed_indices=removed):
+            may_have_removed = any(index.name == index_meta.MEM_WAL for index in removed)
         case _:
             may_have_removed = False
     if may_have_removed and not has_mem_wal(version):
@@ -167,7 +163,7 @@ _NS_PER_MS = 1_000_000
 def bucketed(base: Snapshot, column: str, buckets: int) -> Bucketed:
     """Return the spec of rows by the hash of a key column."""
     field = _key_column(base, column)
-    wal_keys.hashes(pa.array([], storage_field(field).type))
+    memwal.wal_keys.hashes(pa.array([], storage_field(field).type))
     return Bucketed(column=field.id, buckets=buckets)
 
 
@@ -175,7 +171,7 @@ def by_value(base: Snapshot, column: str) -> ByValue:
     """Return the spec of rows by the value of a key column."""
     field = _key_column(base, column)
     kind = storage_field(field).type
-    if wal_keys.is_binary(kind):
+    if memwal.wal_keys.is_binary(kind):
         raise InvalidRequestError(f"column {column} of type {kind} cannot choose a region")
     return ByValue(column=field.id, result_type=_arrow_name(kind))
 
@@ -192,17 +188,17 @@ def initialize(
 
     `maintain_all_indexes` asks writers of official releases to index the rows of generations.
     """
-    if any(index.name == MEM_WAL for index in base.indices):
+    if any(index.name == index_meta.MEM_WAL for index in base.indices):
         raise AlreadyExistsError("the table already has a MemWAL")
     RowShape.of(base)
     merged = carried(base)
     session = base.location.session
-    entry = IndexMetadata(
+    entry = index_meta.IndexMetadata(
         uuid=session.ids.uuid4(),
-        name=MEM_WAL,
+        name=index_meta.MEM_WAL,
         fields=(),
-        dataset_version=Version(base.version),
-        details=details.encode(
+        dataset_version=ids.Version(base.version),
+        details=memwal.details.encode(
             replace(
                 _details(spec),
                 merged=merged,
@@ -213,7 +209,7 @@ def initialize(
         index_version=0,
         created_at_ms=session.clock.now_ns() // _NS_PER_MS,
     )
-    operation = CreateIndex(new_indices=(entry,))
+    operation = operations.CreateIndex(new_indices=(entry,))
     return publish(base, operation, choices.named("ADD MEMWAL", base.location))
 
 
@@ -229,7 +225,7 @@ def _details(spec: RegionSpec | None) -> MemWalDetails:
             regions = 0
         case _:
             assert_never(spec)
-    return MemWalDetails(num_regions=regions, specs=(region_spec.encode(spec),))
+    return MemWalDetails(num_regions=regions, specs=(memwal.region_spec.encode(spec),))
 
 
 def _key_column(base: Snapshot, column: str) -> Field:
@@ -324,7 +320,7 @@ def set_up(
     """
     undeclared = _undeclared(base, key)
     planned = _with_key(base, undeclared)
-    names = key_names(planned.manifest.schema)
+    names = primary_key.key_names(planned.manifest.schema)
     if not names:
         raise InvalidRequestError(
             "a MemWAL needs a table with a primary key", action="Name its columns with key."
@@ -339,7 +335,7 @@ def set_up(
 
 def _undeclared(base: Snapshot, key: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the key columns that must be declared; none if the table has this key."""
-    own = key_names(base.manifest.schema)
+    own = primary_key.key_names(base.manifest.schema)
     if key is None:
         return ()
     wanted = (key,) if isinstance(key, str) else tuple(key)
@@ -397,7 +393,7 @@ def drop_mem_wal(
     Rows that are not merged are refused unless they are to be discarded, and so are those of
     regions that another program has left on a table without a MemWAL.
     """
-    gone = tuple(index for index in base.indices if index.name == MEM_WAL)
+    gone = tuple(index for index in base.indices if index.name == index_meta.MEM_WAL)
     if not gone:
         if not discard:
             ensure_replaced(base)
@@ -410,7 +406,7 @@ def drop_mem_wal(
             f"{len(left)} regions of the MemWAL have rows that are not merged",
             action="Merge them first, or discard them.",
         )
-    operation = CreateIndex(new_indices=(), removed_indices=gone)
+    operation = operations.CreateIndex(new_indices=(), removed_indices=gone)
     return publish(base, operation, choices.named("DROP MEMWAL", base.location))
 
 

@@ -13,11 +13,8 @@ from lancelake import errors
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.conform import Conformer
 from lancelake.data.schema_check import ensure_fits
+from lancelake.format import file_version, ids, logical_types, memwal
 from lancelake.format.arrow_schema import FIELD_ID, storage_field
-from lancelake.format.file_version import FileVersion
-from lancelake.format.ids import FieldId
-from lancelake.format.logical_types import has_blobs
-from lancelake.format.memwal import wal_keys
 from lancelake.format.schema import Encoding, Field, Schema
 
 TOMBSTONE = "_tombstone"
@@ -29,7 +26,7 @@ class RowShape:
     """Columns of WAL entries and generations of a table, and its key."""
 
     table: Schema
-    data_version: FileVersion
+    data_version: file_version.FileVersion
     keys: tuple[str, ...]
 
     @staticmethod
@@ -42,7 +39,7 @@ class RowShape:
             raise errors.InvalidRequestError("a MemWAL needs a table with a primary key")
         for key in keys:
             kind = storage_field(key).type
-            if key not in schema.fields or not wal_keys.is_supported(kind):
+            if key not in schema.fields or not memwal.wal_keys.is_supported(kind):
                 msg = f"column {key.name} of type {key.logical_type} cannot be the key of a MemWAL"
                 action = "Use a top-level column of integers, booleans, strings or bytes."
                 raise errors.UnsupportedError(msg, column=key.name, action=action)
@@ -67,7 +64,7 @@ class RowShape:
         )
         mark = Field(
             name=TOMBSTONE,
-            id=FieldId(self.table.max_field_id + 1),
+            id=ids.FieldId(self.table.max_field_id + 1),
             logical_type="bool",
             nullable=False,
             encoding=Encoding.PLAIN,
@@ -132,7 +129,7 @@ class RowShape:
         columns = self.key_columns(rows)
         if len(columns) == 1:
             return columns[0]
-        return wal_keys.for_index(columns).cast(pa.binary())
+        return memwal.wal_keys.for_index(columns).cast(pa.binary())
 
     def _conformed(
         self, schema: Schema, rows: pa.Table | pa.RecordBatch
@@ -159,14 +156,14 @@ def live(rows: pa.RecordBatch) -> pa.RecordBatch:
     return others.drop_columns([TOMBSTONE])
 
 
-def _ensure_columns(schema: Schema, version: FileVersion) -> None:
-    if version is FileVersion.LEGACY:
+def _ensure_columns(schema: Schema, version: file_version.FileVersion) -> None:
+    if version is file_version.FileVersion.LEGACY:
         raise errors.UnsupportedError("a table with legacy data files cannot have a MemWAL")
     if TOMBSTONE in schema.names:
         msg = f"a table with a column named {TOMBSTONE} cannot have a MemWAL"
         raise errors.UnsupportedError(msg, column=TOMBSTONE)
     for field in schema.walk():
-        if has_blobs(field) or field.is_json:
+        if logical_types.has_blobs(field) or field.is_json:
             kind = "JSON" if field.is_json else "blobs"
             msg = f"column {field.name} has {kind}, which a MemWAL does not support"
             raise errors.UnsupportedError(msg, column=field.name)

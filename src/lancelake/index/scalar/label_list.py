@@ -11,38 +11,34 @@ import pyarrow.compute as pc
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.expr.condition import IsNull, Leaf, ListMatch, ListTest
 from lancelake.format.index_meta import IndexDetails
-from lancelake.index import kind
-from lancelake.index.order import has_order
-from lancelake.index.row_sets import EMPTY, Answer, RowIds, union
-from lancelake.index.scalar import keyed_sets
-from lancelake.index.sort import row_schema, value_sorted
+from lancelake.index import kind, order, row_sets, scalar, sort
 
 _DETAILS = IndexDetails(type_url="/lance.table.LabelListIndexDetails", value=b"")
 _VERSION = 1
 """From this version on, segments store the rows whose list is null."""
 
 
-class LabelListSegment(keyed_sets.KeyedSegment):
+class LabelListSegment(scalar.keyed_sets.KeyedSegment):
     """A LABEL_LIST that can be searched."""
 
     def __init__(self, facts: kind.SegmentFacts) -> None:
         super().__init__(facts, element_type(facts.dtype))
 
-    def answer(self, leaf: Leaf) -> Answer | None:
+    def answer(self, leaf: Leaf) -> row_sets.Answer | None:
         """Search tests of elements and of null lists."""
         null_lists = self._table.null_lists()
         match leaf:
             case ListMatch():
                 rows = self._matching(leaf)
                 if null_lists is None:
-                    return Answer.true_only(rows)
-                return Answer.exact(rows, null_lists)
+                    return row_sets.Answer.true_only(rows)
+                return row_sets.Answer.exact(rows, null_lists)
             case IsNull():
-                return None if null_lists is None else Answer.exact(null_lists)
+                return None if null_lists is None else row_sets.Answer.exact(null_lists)
             case _:
                 return None
 
-    def null_lists(self) -> RowIds | None:
+    def null_lists(self) -> row_sets.RowIds | None:
         """Return the rows whose list is null; None if the segment does not store them."""
         return self._table.null_lists()
 
@@ -50,7 +46,7 @@ class LabelListSegment(keyed_sets.KeyedSegment):
         """Return True: a row has several labels, of which old ones do not differ from others."""
         return True
 
-    def _matching(self, leaf: ListMatch) -> RowIds:
+    def _matching(self, leaf: ListMatch) -> row_sets.RowIds:
         values = leaf.values
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
@@ -59,7 +55,7 @@ class LabelListSegment(keyed_sets.KeyedSegment):
         if leaf.test is ListTest.ANY:
             return self._table.rows(stored)
         if len(stored) < len(rows):
-            return EMPTY
+            return row_sets.EMPTY
         return reduce(lambda a, b: a & b, (self._table.rows([row]) for row in stored))
 
 
@@ -72,11 +68,11 @@ class LabelList(kind.IndexKind):
 
     def accepts(self, dtype: pa.DataType) -> bool:
         """Whether a type is that of lists, whose elements have an order."""
-        return keyed_sets.is_list(dtype) and has_order(element_type(dtype))
+        return scalar.keyed_sets.is_list(dtype) and order.has_order(element_type(dtype))
 
     def wrote(self, names: Collection[str], dtype: pa.DataType) -> bool:
         """Whether there is a file of sets of the elements of lists."""
-        return keyed_sets.FILE in names and keyed_sets.is_list(dtype)
+        return scalar.keyed_sets.FILE in names and scalar.keyed_sets.is_list(dtype)
 
     def open(self, facts: kind.SegmentFacts) -> LabelListSegment:
         """Open a segment."""
@@ -89,15 +85,15 @@ class LabelList(kind.IndexKind):
         kind.ensure_known(self.name, rows.parameters, ())
         opened = [(LabelListSegment(facts), ids) for facts, ids in segments]
         lists = _Lists(rows)
-        old = [keyed_sets.restrict(segment.stored_sets(), ids) for segment, ids in opened]
-        sets = keyed_sets.merge_sets(
-            [*old, keyed_sets.encode_sets(keyed_sets.group(lists.sorted_elements()))]
+        old = [scalar.keyed_sets.restrict(segment.stored_sets(), ids) for segment, ids in opened]
+        sets = scalar.keyed_sets.merge_sets(
+            [*old, scalar.keyed_sets.encode_sets(scalar.keyed_sets.group(lists.sorted_elements()))]
         )
         stored = [(segment.null_lists(), ids) for segment, ids in opened]
         nulls = [all_ if ids is None else all_ & ids for all_, ids in stored if all_ is not None]
         if len(nulls) < len(stored):
             return _write(folder, rows.dtype, sets, None)
-        return _write(folder, rows.dtype, sets, lambda: union([*nulls, lists.nulls]))
+        return _write(folder, rows.dtype, sets, lambda: row_sets.union([*nulls, lists.nulls]))
 
     def remap(
         self, facts: kind.SegmentFacts, row_map: kind.RowMap, folder: SegmentFolder
@@ -105,12 +101,12 @@ class LabelList(kind.IndexKind):
         """Write a segment with other row ids; elements without rows are omitted."""
         segment = LabelListSegment(facts)
         sets, nulls = (
-            keyed_sets.encode_sets(keyed_sets.map_sets(segment.sets(), row_map)),
+            scalar.keyed_sets.encode_sets(scalar.keyed_sets.map_sets(segment.sets(), row_map)),
             segment.null_lists(),
         )
         if nulls is None:
             return _write(folder, facts.dtype, sets, None)
-        return _write(folder, facts.dtype, sets, lambda: keyed_sets.map_ids(nulls, row_map))
+        return _write(folder, facts.dtype, sets, lambda: scalar.keyed_sets.map_ids(nulls, row_map))
 
 
 class _Lists:
@@ -119,20 +115,20 @@ class _Lists:
     def __init__(self, rows: kind.BuildInput) -> None:
         self._batches = rows.batches
         self._element = element_type(rows.dtype)
-        self.nulls = EMPTY
+        self.nulls = row_sets.EMPTY
         """Complete once the elements are read."""
 
     def sorted_elements(self) -> Iterator[pa.RecordBatch]:
         """Yield elements with the ids of their rows, in value order."""
-        yield from value_sorted(self._element, self._elements())
+        yield from sort.value_sorted(self._element, self._elements())
 
     def _elements(self) -> Iterator[pa.RecordBatch]:
-        schema = row_schema(self._element)
+        schema = sort.row_schema(self._element)
         for batch in self._batches:
             lists, ids = batch.column(kind.VALUE), batch.column(kind.ROW_ID).to_numpy()
             if lists.null_count:
                 is_null = pc.is_null(lists).to_numpy(zero_copy_only=False)
-                self.nulls |= RowIds.of(ids[is_null])
+                self.nulls |= row_sets.RowIds.of(ids[is_null])
             elements = pc.list_flatten(lists)
             if pa.types.is_dictionary(elements.type):
                 elements = elements.dictionary_decode()
@@ -149,11 +145,11 @@ def element_type(dtype: pa.DataType) -> pa.DataType:
 def _write(
     folder: SegmentFolder,
     dtype: pa.DataType,
-    sets: Iterable[keyed_sets.KeyedStoredSet],
-    null_lists: Callable[[], RowIds] | None,
+    sets: Iterable[scalar.keyed_sets.KeyedStoredSet],
+    null_lists: Callable[[], row_sets.RowIds] | None,
 ) -> kind.BuiltSegment:
     """Write the sets; without the null lists this is a segment of the version before."""
-    file = keyed_sets.write_sets(folder, dtype.value_type, sets, null_lists=null_lists)
+    file = scalar.keyed_sets.write_sets(folder, dtype.value_type, sets, null_lists=null_lists)
     version = _VERSION if null_lists is not None else _VERSION - 1
     return kind.BuiltSegment(details=_DETAILS, index_version=version, files=(file,))
 
