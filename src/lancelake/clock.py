@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -90,27 +89,6 @@ class SystemIds:
     def sample(self, population: int, count: int) -> list[int]:
         """A sample of `count` different numbers below `population`."""
         return self._random.sample(range(population), count)
-
-
-@dataclass(slots=True)
-class ManualClock:
-    """Clock for tests, which only moves when it is set or slept on."""
-
-    ns: int = 1_700_000_000_000_000_000
-    slept: list[float] = field(default_factory=list)
-
-    def now_ns(self) -> int:
-        """The time of this clock."""
-        return self.ns
-
-    def monotonic_s(self) -> float:
-        """The same time in seconds."""
-        return self.ns / 1e9
-
-    def sleep(self, seconds: float) -> None:
-        """Advance the clock and record the wait."""
-        self.slept.append(seconds)
-        self.ns += int(seconds * 1e9)
 
 
 def utc_from_ns(ns: int) -> datetime:

@@ -15,7 +15,6 @@ import pytest
 
 import lancelake.pylance as lance
 import lancelake.storage.open_stores as opening
-from lancelake.clock import ManualClock
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import (
     LanceTableError,
@@ -33,6 +32,7 @@ from lancelake.table.index.parallel import BuildRecord
 from lancelake.table.open import Latest, open_snapshot
 from tests.support.memwal_tables import INLINE, rows, seen
 from tests.support.s3_server import S3Server, s3_server
+from tests.support.set_clock import ManualClock
 
 ALL = os.environ.get("LANCELAKE_PUT_STATUSES") == "all"
 CONFLICT = 409

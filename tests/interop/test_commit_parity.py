@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from lancelake.clock import ManualClock
 from lancelake.commit.fixed_version import commit_detached, create_table
 from lancelake.commit.loop import commit
 from lancelake.commit.ref_files import RefTarget, create_tag
@@ -19,6 +18,7 @@ from lancelake.maintenance.check.finding import Severity
 from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
 from tests.support.official import Official
+from tests.support.set_clock import ManualClock
 from tests.support.table_builder import (
     SCHEMA,
     data_file_bytes,

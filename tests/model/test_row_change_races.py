@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.clock import ManualClock, SystemIds
+from lancelake.clock import SystemIds
 from lancelake.commit.snapshot import Snapshot
 from lancelake.storage import disk_sync
 from lancelake.storage import open_stores as opening
@@ -30,6 +30,7 @@ from lancelake.table.publish import CommitChoices
 from lancelake.table.rows import delete, update
 from tests.support.failing_store import InterceptedStore
 from tests.support.scheduled_store import Outcomes, Schedule, Scheduler
+from tests.support.set_clock import ManualClock
 
 # How the newest version is looked for on local disk, and how a version is published.
 POINTS = frozenset({"list_names", "create"})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lancelake.clock import ManualClock
 from lancelake.commit.ref_files import RefTarget, annotate_tag, create_tag, move_tag, remove_tag
 from lancelake.errors import RefNotFoundError
 from lancelake.format import layout, refs
@@ -12,6 +11,7 @@ from lancelake.format.ids import Version
 from lancelake.format.refs import Tag
 from lancelake.storage.store import ObjectStore
 from tests.support.scheduled_store import DictStore, Outcomes, Schedule, Scheduler
+from tests.support.set_clock import ManualClock
 
 PATH = layout.tag("v1")
 POINTS = frozenset({"get", "swap", "delete"})

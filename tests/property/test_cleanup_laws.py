@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lancelake.clock import ManualClock, SystemClock
+from lancelake.clock import SystemClock
 from lancelake.engine.port import LocalEngine
 from lancelake.maintenance.check.finding import Severity
 from lancelake.maintenance.check.run import check
@@ -24,6 +24,7 @@ from lancelake.storage.session import Session
 from tests.support import cleanup_oracle as oracle
 from tests.support.cleanup_oracle import DETACHED, Ask
 from tests.support.random_lives import REUSES, Life
+from tests.support.set_clock import ManualClock
 
 HISTORIES = range(60)
 STEPS = 12

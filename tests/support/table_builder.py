@@ -11,7 +11,7 @@ from uuid import UUID
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lancelake.clock import Clock, Ids, ManualClock, SystemIds
+from lancelake.clock import Clock, Ids, SystemIds
 from lancelake.commit.candidate import Landed, landed_at
 from lancelake.commit.handler import ConditionalPut
 from lancelake.commit.request import CommitRequest, CommitServices, RequestChoices
@@ -36,6 +36,7 @@ from lancelake.format.transaction import Transaction
 from lancelake.storage.location import Location
 from lancelake.storage.store import ObjectStore
 from lancelake.txn.options import NOTHING_KNOWN, BuildOptions, Facts, MissingFacts, TableState
+from tests.support.set_clock import ManualClock
 
 ROWS = 10
 WRITER = WriterVersion(library="lancelake", version="0.0.0")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lancelake import log
-from lancelake.clock import ManualClock
+from tests.support.set_clock import ManualClock
 
 LOGGER = log.COMPACTION
 SENTENCE = "compacted {table} into version {version}"

@@ -255,14 +255,6 @@ def last_batches(files: RegionFiles) -> Mapping[str, int]:
     return FrozenMap()
 
 
-def region_batches(
-    base: Snapshot, region: RegionManifest, store: ObjectStore | None = None
-) -> Mapping[str, int]:
-    """Return the last batch of each query in a region, without claiming it."""
-    files = RegionFiles(store=store or base.location.store, region=region.region_id)
-    return last_batches(files)
-
-
 def _with(batches: Mapping[str, int], unit: Unit) -> dict[str, int]:
     """Return the last batches with one more; of many queries those that wrote last."""
     others = [(query, last) for query, last in batches.items() if query != unit.query]

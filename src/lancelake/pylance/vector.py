@@ -13,6 +13,7 @@ import pyarrow as pa
 from lancelake.core.values.metadata import default_session
 from lancelake.core.values.reads import cluster_hashes
 from lancelake.errors import ColumnTypeError, InvalidRequestError, UnknownDataError
+from lancelake.pylance._values.opened import describes_as
 from lancelake.pylance._values.vector_models import vector_lists
 from lancelake.pylance.indices.accelerated import (
     one_pass_assign_ivf_pq_on_accelerator,
@@ -112,6 +113,7 @@ def find_duplicate_pairs(
     return dataset._table.duplicate_pairs(column, float(distance_threshold))
 
 
+@describes_as(find_duplicate_pairs)
 def find_duplicate_pairs_in_partition(
     dataset: LanceDataset,
     column: str,
@@ -125,13 +127,10 @@ def find_duplicate_pairs_in_partition(
     """Stream the pairs of `find_duplicate_pairs` of one partition.
 
     Args:
-        dataset: The dataset.
         column: Vector column with one vector index.
         segment_id: Uuid of a segment of the index.
         partition_id: Number of a partition of the segment.
-        distance_threshold: Largest distance of a pair.
         memory_limit: Accepted as in pylance.
-        max_concurrency: Accepted as in pylance.
 
     Returns:
         The columns `row_id_a`, `row_id_b` and `distance`.
@@ -256,6 +255,7 @@ def hamming_clustering_for_sample(
     return _clusters(rows, hamming_threshold)
 
 
+@describes_as(hamming_clustering_for_sample)
 def hamming_clustering_for_range(
     dataset: LanceDataset,
     column: str,
@@ -267,12 +267,9 @@ def hamming_clustering_for_range(
     """Cluster consecutive rows of a fragment by their hashes.
 
     Args:
-        dataset: The dataset.
-        column: Column of hashes: fixed-size lists of bytes, whose length is a multiple of 8.
         fragment_id: Number of the fragment.
         start_row: The first row.
         num_rows: Number of rows.
-        hamming_threshold: Largest number of different bits.
 
     Returns:
         The columns of `hamming_clustering_for_ivf_partition`.

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from pyroaring import BitMap
 
-from lancelake.clock import ManualClock, SystemIds
+from lancelake.clock import SystemIds
 from lancelake.commit.loop import commit
 from lancelake.commit.request import CommitRequest, CommitResult
 from lancelake.commit.versions import VersionLine
@@ -33,6 +33,7 @@ from lancelake.txn import registry
 from lancelake.txn.rules import Context, Retryable, Verdict
 from tests.support.failing_store import InterceptedStore
 from tests.support.scheduled_store import DictStore
+from tests.support.set_clock import ManualClock
 from tests.support.table_builder import (
     SCHEMA,
     StoredDeletions,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lancelake.clock import ManualClock, SystemIds
+from lancelake.clock import SystemIds
 from lancelake.commit.ref_files import (
     RefTarget,
     annotate_branch,
@@ -33,6 +33,7 @@ from lancelake.format.refs import Fork
 from lancelake.storage.location import Location
 from tests.support.failing_store import FailingCalls, InterceptedStore, Stop
 from tests.support.scheduled_store import DictStore
+from tests.support.set_clock import ManualClock
 
 TARGET = RefTarget(branch=None, version=Version(3), manifest_size=500)
 NEXT = RefTarget(branch="side", version=Version(4), manifest_size=600)

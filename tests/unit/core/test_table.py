@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake as lance
-from lancelake.clock import ManualClock, SystemIds
+from lancelake.clock import SystemIds
 from lancelake.core.operation import on_line, on_main, operation
 from lancelake.core.subjects import Columns, Descriptions, History, Indices, Maintenance, Refs
 from lancelake.core.table import Table
@@ -22,6 +22,7 @@ from lancelake.storage.session import Session
 from lancelake.table.index.request import IndexRequest
 from lancelake.table.open import AtVersion
 from lancelake.table.write import WriteOptions
+from tests.support.set_clock import ManualClock
 
 ROWS = pa.table({"a": [1, 2, 3]})
 SUBJECTS = (Table, Columns, Descriptions, History, Indices, Maintenance, TablePlace, Refs, Wal)

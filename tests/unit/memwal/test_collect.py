@@ -12,7 +12,7 @@ from lancelake.memwal.collect import Collected, collect_garbage
 from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.region import RegionFiles
 from lancelake.memwal.shape import RowShape
-from lancelake.memwal.table_writer import Unit, region_batches, write_once
+from lancelake.memwal.table_writer import Unit, last_batches, write_once
 from lancelake.memwal.view import Freshness
 from lancelake.storage.session import Session
 from tests.support.manual_clock import ManualClock, age_files
@@ -185,7 +185,7 @@ def test_the_newest_batches_of_queries_survive(uri: Path) -> None:
     merged(uri)
     age_files(uri / "_mem_wal", 30 * DAY_S)
     collect(uri)
-    assert region_batches(newest(uri), NEW_REGION) == {"q": 2}
+    assert last_batches(RegionFiles.at(newest(uri).location, NEW_REGION.region_id)) == {"q": 2}
 
 
 def test_regions_of_a_table_without_a_mem_wal_are_collected(uri: Path) -> None:

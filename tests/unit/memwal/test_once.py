@@ -9,7 +9,7 @@ from lancelake.errors import ContentionError, WriterFencedError
 from lancelake.memwal import table_writer
 from lancelake.memwal.region import RegionFiles
 from lancelake.memwal.shape import RowShape
-from lancelake.memwal.table_writer import Unit, last_batches, region_batches, write_once
+from lancelake.memwal.table_writer import Unit, last_batches, write_once
 from lancelake.memwal.view import Freshness
 from tests.support.memwal_tables import NEW_REGION, REGION, new_table, rows, seen, writer
 
@@ -42,7 +42,7 @@ def test_queries_have_their_own_batches(base: Snapshot) -> None:
     write(base, 5, "a", query="a")
     assert write(base, 0, "b", query="b")
     assert not write(base, 5, "again", query="a")
-    assert region_batches(base, NEW_REGION) == {"a": 5, "b": 0}
+    assert last_batches(RegionFiles.at(base.location, NEW_REGION.region_id)) == {"a": 5, "b": 0}
 
 
 def test_the_batch_is_known_after_a_flush_and_other_writers(base: Snapshot) -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.clock import ManualClock
 from lancelake.memwal.writer import WriterCounts, WriterMeter
+from tests.support.set_clock import ManualClock
 
 
 def test_calls_entries_and_flushes_are_counted_with_their_time() -> None:

@@ -13,12 +13,13 @@ from typer.testing import CliRunner
 
 import lancelake.pylance as lance
 from lancelake.cli.group import app
-from lancelake.clock import ManualClock, SystemIds
+from lancelake.clock import SystemIds
 from lancelake.spark.options import TableOptions
 from lancelake.spark.writing.write_plan import SaveMode, commit_plan, plan_write, written
 from lancelake.storage.location import Location
 from lancelake.storage.session import Session
 from lancelake.table.history import history
+from tests.support.set_clock import ManualClock
 
 ROWS = pa.table({"id": list(range(1000))})
 

@@ -9,7 +9,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from lancelake.caches import Caches
-from lancelake.clock import ManualClock
 from lancelake.errors import (
     AlreadyExistsError,
     InvalidRequestError,
@@ -25,6 +24,7 @@ from lancelake.storage.cloud import abilities, cloud_store
 from lancelake.storage.location import Location
 from lancelake.storage.session import Session
 from lancelake.storage.store import ObjectStore
+from tests.support.set_clock import ManualClock
 
 CALLS: dict[str, Callable[[ObjectStore], object]] = {
     "get": lambda store: store.get("a"),

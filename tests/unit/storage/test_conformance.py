@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lancelake.clock import ManualClock, SystemIds
+from lancelake.clock import SystemIds
 from lancelake.storage.location import Location
 from lancelake.storage.options import DEFAULT_RETRY, RetryingStore
 from tests.conformance.store_suite import Law, each_store_law
 from tests.support.counting_store import CountingStore
+from tests.support.set_clock import ManualClock
 
 
 @each_store_law

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.clock import ManualClock, SystemIds
+from lancelake.clock import SystemIds
 from lancelake.errors import (
     LanceTableError,
     ObjectNotFoundError,
@@ -19,6 +19,7 @@ from lancelake.errors import (
 from lancelake.storage.location import Location
 from lancelake.storage.options import RetryingStore, RetryPolicy
 from lancelake.storage.store import ObjectInfo, ObjectStore
+from tests.support.set_clock import ManualClock
 
 POLICY = RetryPolicy(max_retries=3, timeout_s=60, first_delay_s=1, max_delay_s=3)
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.clock import ManualClock
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import ContentionError, InvalidRequestError, RetryableConflictError
 from lancelake.storage.session import Session
 from lancelake.table.publish import Retries, retry_on_newest
+from tests.support.set_clock import ManualClock
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import lancelake
-from lancelake.clock import ManualClock
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.operations import Append, CreateIndex, Project
 from lancelake.format.schema import Schema
@@ -29,6 +28,7 @@ from lancelake.table.operation_record import (
 )
 from lancelake.table.publish import CommitChoices, new_transaction
 from lancelake.table.rows import delete
+from tests.support.set_clock import ManualClock
 
 ROWS = pa.table({"id": [1, 2, 3], "n": [1, 2, 3]})
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -213,37 +212,6 @@ def missing_positions() -> InvalidRequestError:
         "position is not found but required for phrase queries",
         action="Build the index with with_position=True.",
     )
-
-
-class TextPartition(Protocol):
-    """Documents with the posting lists of their terms."""
-
-    @property
-    def key(self) -> cache.CachedFile | None:
-        """Name of the partition in the cache of index files; None if nothing is cached."""
-        ...
-
-    @property
-    def documents(self) -> Documents:
-        """The documents."""
-        ...
-
-    @property
-    def terms(self) -> Terms:
-        """The terms."""
-        ...
-
-    def frequency(self, number: int) -> int:
-        """Return how many documents have a term."""
-        ...
-
-    def posting(self, number: int) -> TermPosting:
-        """Return the documents of a term."""
-        ...
-
-    def positions(self, number: int) -> U32:
-        """Return the positions of a term in its documents, one after the other."""
-        ...
 
 
 class StoredPartition:

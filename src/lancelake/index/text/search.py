@@ -14,13 +14,17 @@ from lancelake.index import cache
 from lancelake.index.row_sets import BoolArray
 from lancelake.index.text import bm25
 from lancelake.index.text.analyzer import Analyzer, QueryTerm, query_words
+from lancelake.index.text.build import MemoryPartition
 from lancelake.index.text.packing import runs
-from lancelake.index.text.partition import TextPartition
+from lancelake.index.text.partition import StoredPartition
 from lancelake.index.text.terms import automatic_distance
 from lancelake.index.text.text_query import Match, Phrase
 
 U32 = npt.NDArray[np.uint32]
 I64 = npt.NDArray[np.int64]
+
+TextPartition = StoredPartition | MemoryPartition
+"""Documents with the posting lists of their terms."""
 
 _SHIFT = 32
 # Documents are searched for in lists that are longer by so much.

@@ -29,7 +29,7 @@ from lancelake.pylance._dataset.transactions import (
     to_transaction,
 )
 from lancelake.pylance._dataset.write import rows_with_blobs, write_options, write_rows
-from lancelake.pylance._values.opened import OpenedDataset
+from lancelake.pylance._values.opened import OpenedDataset, describes_as
 
 COMMIT_TIMEOUT = timedelta(minutes=30)
 
@@ -353,6 +353,7 @@ class DatasetChanges(DatasetState):
         return cls._of(snapshot, None, arguments.uri_of(base_uri), lock=choices.lock)
 
     @classmethod
+    @describes_as(commit)
     def commit_batch(
         cls,
         dest: str | Path | OpenedDataset,
@@ -371,12 +372,7 @@ class DatasetChanges(DatasetState):
         Args:
             dest: Path or URI of the table, or an open dataset.
             transactions: The appends.
-            commit_lock: Context manager that the commit holds.
-            storage_options: Options and credentials of the object store.
             enable_v2_manifest_paths: Accepted for compatibility.
-            detached: Commit a version that is not part of the history.
-            max_retries: Attempts to commit against other writers.
-            commit_timeout: Time limit of all attempts; None for no limit.
             **rest: Options that tune official Lance.
 
         Returns:
@@ -515,4 +511,5 @@ class DatasetChanges(DatasetState):
             >>> merge.execute(rows)
             {'num_inserted_rows': 1, 'num_updated_rows': 1, 'num_deleted_rows': 0}
         """
-        return MergeInsertBuilder(self, on)
+        dataset: Any = self
+        return MergeInsertBuilder(dataset, on)

@@ -105,6 +105,7 @@ class DatasetIndices(DatasetState):
         part = index_arguments.of_fragments(request, fragment_ids)
         self._table.indices.build_part(part, unique, run)
 
+    @describes_as(create_scalar_index)
     def create_index(
         self,
         column: str | list[str],
@@ -145,9 +146,7 @@ class DatasetIndices(DatasetState):
             column: The column.
             index_type: IVF_FLAT, IVF_SQ, IVF_PQ, one of these with HNSW such as IVF_HNSW_SQ, or a
                 scalar kind.
-            name: Name of the index; by default the column's, with `_idx`.
             metric: Distance: L2, cosine, dot or hamming.
-            replace: Replace an index of the same name; otherwise it is an error.
             num_partitions: Partitions of the vectors; by default chosen by the number of rows.
             ivf_centroids: Centers of the partitions, instead of training them.
             pq_codebook: Codebook of PQ, together with `ivf_centroids`.
@@ -157,12 +156,10 @@ class DatasetIndices(DatasetState):
             precomputed_partition_dataset: Not supported.
             storage_options: Not supported.
             filter_nan: Accepted: vectors that are not finite are always left out.
-            train: False creates an index that covers no row yet.
             fragment_ids: Not supported: use `create_index_uncommitted`.
             index_uuid: Not supported: use `create_index_uncommitted`.
             target_partition_size: Rows per partition to aim at, if `num_partitions` is not given.
             skip_transpose: Store PQ and RQ codes row by row.
-            progress_callback: Called while the index is built.
             **kwargs: Parameters: `num_bits`, `sample_rate`, `max_iters`, `m`, `ef_construction` and
                 `max_level` of vectors, or those of a scalar kind.
 

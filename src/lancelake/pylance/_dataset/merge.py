@@ -13,11 +13,10 @@ from lancelake.core.values.metadata import Transaction as Entry
 from lancelake.errors import naming
 from lancelake.pylance._dataset.arguments import os_errors
 from lancelake.pylance._dataset.merge_options import (
-    MergedDataset,
     MergeOptions,
 )
 from lancelake.pylance._dataset.transactions import Transaction, from_transaction
-from lancelake.pylance._values.opened import call_text, describes_as
+from lancelake.pylance._values.opened import OpenedDataset, call_text, describes_as
 
 
 class MergeClauses:
@@ -172,7 +171,7 @@ class MergeInsertBuilder(MergeClauses, MergeOptions):
         {'num_inserted_rows': 1, 'num_updated_rows': 1, 'num_deleted_rows': 0}
     """
 
-    def __init__(self, dataset: MergedDataset, on: str | Iterable[str] | None = None) -> None:
+    def __init__(self, dataset: OpenedDataset, on: str | Iterable[str] | None = None) -> None:
         """Start a merge by a key; without `on`, by the primary key of the schema."""
         self._dataset = dataset
         schema = dataset._snapshot.manifest.schema

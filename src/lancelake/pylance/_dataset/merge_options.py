@@ -5,34 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Protocol, Self
+from typing import Self
 
-from lancelake.core.table import Table
 from lancelake.core.values.metadata import Snapshot
 from lancelake.core.values.wal import MergedGeneration
-from lancelake.core.values.writes import DEFAULT, CommitChoices, Duplicates, Retries, file_version
+from lancelake.core.values.writes import DEFAULT, Duplicates, Retries, file_version
 from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.pylance._values.opened import OpenedDataset
 from lancelake.pylance._values.shards import CompactedSsTable, shard_uuid
 
 _WRITE_MODES = ("auto", "rewrite_rows", "rewrite_columns")
 
 
-class MergedDataset(Protocol):
-    """The dataset that a merge changes: `LanceDataset`."""
-
-    _snapshot: Snapshot
-
-    @property
-    def _table(self) -> Table: ...
-
-    @property
-    def _choices(self) -> CommitChoices: ...
-
-
 class MergeOptions:
     """Methods of a merge builder that set options."""
 
-    _dataset: MergedDataset
+    _dataset: OpenedDataset
     _retries: Retries = DEFAULT
     _duplicates = Duplicates.REFUSE
     _adds_columns = False

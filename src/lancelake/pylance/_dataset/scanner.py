@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Protocol, TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -160,10 +160,6 @@ class BlobMode(Enum):
     DESCRIPTIONS = "descriptions"
 
 
-class _Scan(Protocol):
-    def to_table(self) -> pa.Table: ...
-
-
 def parse_blob_mode(name: str) -> BlobMode:
     """Parse the name of a form."""
     try:
@@ -176,7 +172,7 @@ def parse_blob_mode(name: str) -> BlobMode:
 def with_blob_files(
     snapshot: Snapshot,
     request: reads.ScanRequest,
-    changed: Callable[..., _Scan],
+    changed: Callable[..., LanceScanner],
     kwargs: dict[str, Any],
 ) -> Any:
     """Read a data frame whose blobs, in structs too, are files, or None for nulls."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lancelake.pylance._dataset.index_arguments import floats
+from lancelake.pylance._values.opened import describes_as
 from lancelake.pylance.indices.builder import IndicesBuilder
 from lancelake.pylance.torch import assignment
 
@@ -61,6 +62,7 @@ def train_ivf_centroids_on_accelerator(
     return centers, assignment.fixed_clusters(centers, metric_type, accelerator)
 
 
+@describes_as(train_ivf_centroids_on_accelerator)
 def one_pass_train_ivf_pq_on_accelerator(
     dataset: LanceDataset,
     column: str,
@@ -77,16 +79,10 @@ def one_pass_train_ivf_pq_on_accelerator(
     """Train partitions and a PQ codebook on a GPU.
 
     Args:
-        dataset: The table of the vectors.
-        column: The column of the vectors.
         k: The number of partitions.
-        metric_type: `l2`, `cosine` or `dot`.
-        accelerator: `cuda`, `cuda:1`, ... or `mps`.
         num_sub_vectors: The number of parts into which vectors are divided.
         batch_size: Rows that are assigned at once.
         sample_rate: Vectors in the sample for each partition.
-        max_iters: Rounds of training, at most.
-        filter_nan: Without effect: vectors that are null or not finite are left out.
 
     Returns:
         The centers of the partitions and their model, the codebook and the models of its parts.
@@ -120,6 +116,7 @@ def one_pass_train_ivf_pq_on_accelerator(
     return centers, clusters, book, models
 
 
+@describes_as(train_ivf_centroids_on_accelerator)
 def one_pass_assign_ivf_pq_on_accelerator(
     dataset: LanceDataset,
     column: str,
@@ -136,15 +133,12 @@ def one_pass_assign_ivf_pq_on_accelerator(
     """Assign vectors to partitions and encode them in one pass.
 
     Args:
-        dataset: The table of the vectors.
-        column: The column of the vectors.
         metric_type: Without effect: the partitions have a metric.
         accelerator: Without effect: the models have a device.
         ivf_kmeans: The model of the partitions.
         pq_kmeans_list: The models of the parts of vectors.
         dst_dataset_uri: The table to write; by default one in a new temporary folder.
         batch_size: Rows that are assigned at once.
-        filter_nan: Without effect: vectors that are null or not finite are left out.
         allow_cuda_tf32: Let a GPU multiply with fewer digits.
 
     Returns:

@@ -27,8 +27,8 @@ from lancelake.index.text.analyzer import Analyzer
 from lancelake.index.text.build import memory_partition
 from lancelake.index.text.kind import INVERTED, TextSegment
 from lancelake.index.text.parameters import TextParameters, unsupported
-from lancelake.index.text.partition import StoredPartition, TextPartition, missing_positions
-from lancelake.index.text.search import corpus_of, search, term_search
+from lancelake.index.text.partition import StoredPartition, missing_positions
+from lancelake.index.text.search import TextPartition, corpus_of, search, term_search
 from lancelake.index.text.text_columns import (
     DocumentColumn,
     find_text_column,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lancelake.clock import ManualClock
 from lancelake.engine.port import LocalEngine
 from lancelake.maintenance.cleanup.run import RemoveFiles, from_bytes, removal
 from lancelake.storage.location import Location
 from lancelake.storage.session import Session
+from tests.support.set_clock import ManualClock
 
 
 @pytest.fixture

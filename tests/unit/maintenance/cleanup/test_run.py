@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.clock import ManualClock, SystemClock
+from lancelake.clock import SystemClock
 from lancelake.engine.port import Job, JobProgress, LocalEngine
 from lancelake.errors import CorruptTableError, InvalidRequestError, UnsupportedError
 from lancelake.maintenance.cleanup import run as cleaning
@@ -28,6 +28,7 @@ from lancelake.storage.location import Location
 from lancelake.storage.session import Session
 from tests.support.full_disk import full_disk
 from tests.support.open_files import open_files, open_removed_files
+from tests.support.set_clock import ManualClock
 from tests.support.table_surgery import edit_manifest, manifest_path
 
 NEWEST = CleanupPolicy(retain_versions=1, error_if_tagged_old_versions=False)

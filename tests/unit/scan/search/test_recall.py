@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from lancelake.clock import ManualClock, SystemIds
+from lancelake.clock import SystemIds
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.scan.search.recall import RecallRequest, VectorColumn, measure_recall
 from tests.support.official import Official
 from tests.support.read_tables import open_source
 from tests.support.search_tables import ROWS, write_articles
+from tests.support.set_clock import ManualClock
 
 
 @pytest.fixture
