@@ -63,8 +63,14 @@ class LanceTableError(Exception):
         super().__init__(self._message())
 
     def __init_subclass__(cls) -> None:
-        """Register the class for `from_json`; one without a code of its own is sent as its base."""
+        """Register the class for `from_json`; classes of this module have a code by their name.
+
+        Other classes without a code of their own are sent as their base.
+        """
         super().__init_subclass__()
+        if cls.__module__ == __name__:
+            words = re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__.removesuffix("Error"))
+            cls.code = words.lower()
         type_registry.setdefault(cls.code, cls)
 
     def _message(self) -> str:
@@ -141,32 +147,23 @@ def _mentions(text: str, name: str) -> bool:
 class InvalidRequestError(LanceTableError, ValueError):
     """An argument or a combination of arguments is not valid."""
 
-    code = "invalid_request"
     exit_code = 2
 
 
 class TooFewRowsError(InvalidRequestError):
     """There are too few rows to train an index; a refresh tries again when there are more."""
 
-    code = "too_few_rows"
-
 
 class InvalidRequestOSError(InvalidRequestError, OSError):
     """A request that is not valid, raised by a call for which pylance raises OSError."""
-
-    code = "invalid_request_os"
 
 
 class SchemaMismatchError(InvalidRequestError, OSError):
     """Columns or types of the data and the table differ. Pylance raises OSError for this."""
 
-    code = "schema_mismatch"
-
 
 class ColumnNotFoundError(InvalidRequestError, KeyError):
     """The table has no such column."""
-
-    code = "column_not_found"
 
     __str__ = Exception.__str__
 
@@ -174,43 +171,30 @@ class ColumnNotFoundError(InvalidRequestError, KeyError):
 class ColumnTypeError(InvalidRequestError, TypeError):
     """The type of a column does not support the request."""
 
-    code = "column_type"
-
 
 class InvalidNameError(InvalidRequestError, OSError, RuntimeError):
     """The name of a branch, tag or column is not allowed. Pylance raises all three kinds."""
-
-    code = "invalid_name"
 
 
 class InvalidExpressionError(InvalidRequestError):
     """A filter or an expression cannot be parsed, bound or evaluated."""
 
-    code = "invalid_expression"
-
 
 class InvalidExpressionOSError(InvalidExpressionError, InvalidRequestOSError):
     """An expression that is not valid, in a call for which pylance raises OSError."""
-
-    code = "invalid_expression_os"
 
 
 class UnknownDataError(InvalidRequestError, TypeError):
     """An object cannot be read as rows. Pylance raises TypeError for this."""
 
-    code = "unknown_data"
-
 
 class OutOfRangeError(InvalidRequestError, IndexError, OSError):
     """A row number is past the last row. Pylance raises OSError for this."""
-
-    code = "out_of_range"
 
 
 class PlaceNotAllowedError(InvalidRequestError, PermissionError):
     """A table refers to a location outside of the ones that the caller allows."""
 
-    code = "place_not_allowed"
     action = (
         "If you trust the table, allow that location or its root: confine_to in Python, "
         "--confine-to at the command line, confineTo in Spark."
@@ -220,38 +204,27 @@ class PlaceNotAllowedError(InvalidRequestError, PermissionError):
 class NotFoundError(LanceTableError, LookupError):
     """A name refers to nothing."""
 
-    code = "not_found"
     exit_code = 3
 
 
 class ObjectNotFoundError(NotFoundError, FileNotFoundError):
     """The store has no object at this path."""
 
-    code = "object_not_found"
-
 
 class TableNotFoundError(NotFoundError, ValueError, FileNotFoundError):
     """There is no table at this URI."""
-
-    code = "table_not_found"
 
 
 class VersionNotFoundError(NotFoundError, ValueError, OSError):
     """The table does not have this version, or it was cleaned up."""
 
-    code = "version_not_found"
-
 
 class RefNotFoundError(NotFoundError, ValueError, OSError):
     """The table has no tag or branch of this name."""
 
-    code = "ref_not_found"
-
 
 class IndexNotFoundError(NotFoundError, KeyError, OSError, RuntimeError):
     """The table has no index of this name."""
-
-    code = "index_not_found"
 
     __str__ = Exception.__str__
 
@@ -259,55 +232,46 @@ class IndexNotFoundError(NotFoundError, KeyError, OSError, RuntimeError):
 class AlreadyExistsError(LanceTableError, FileExistsError, ValueError):
     """A table, a ref or an object of this name exists already."""
 
-    code = "already_exists"
     exit_code = 4
 
 
 class IndexExistsError(AlreadyExistsError, RuntimeError):
     """An index of this name exists already; official releases raise RuntimeError."""
 
-    code = "index_exists"
-
 
 class UnsupportedError(LanceTableError, NotImplementedError, ValueError, OSError):
     """The table or the call needs a feature that this library does not support."""
 
-    code = "unsupported"
     exit_code = 5
 
 
 class MissingPackageError(LanceTableError, ModuleNotFoundError):
     """The call needs a package that is not installed; the error names the command that does."""
 
-    code = "missing_package"
     exit_code = 5
 
 
 class ReleaseMismatchError(UnsupportedError):
     """The driver and a worker run different releases of this library."""
 
-    code = "release_mismatch"
     action = "Install the same release of lancelake for the driver and for every executor."
 
 
 class FunctionError(LanceTableError, OSError, ValueError):
     """A user-defined function failed; nothing was committed."""
 
-    code = "function"
     action = "With a checkpoint file, the next run resumes where this one stopped."
 
 
 class CommitError(LanceTableError, OSError):
     """A commit failed; unless the error says otherwise, nothing of it is visible."""
 
-    code = "commit"
     exit_code = 8
 
 
 class ConflictError(CommitError):
     """A concurrent commit conflicts with this one."""
 
-    code = "conflict"
     retryable: ClassVar[bool] = True
 
     def __init__(self, problem: str = "another writer committed first", **where: Any) -> None:
@@ -328,7 +292,6 @@ class ConflictError(CommitError):
 class RetryableConflictError(ConflictError):
     """The same change can succeed when it is made again on the newest version."""
 
-    code = "retryable_conflict"
     action = "Please retry: read the newest version, make the change again and commit it."
 
     @staticmethod
@@ -342,7 +305,6 @@ class RetryableConflictError(ConflictError):
 class IncompatibleConflictError(ConflictError):
     """Two concurrent changes exclude each other."""
 
-    code = "incompatible_conflict"
     retryable = False
 
     @staticmethod
@@ -356,27 +318,22 @@ class IncompatibleConflictError(ConflictError):
 class ContentionError(ConflictError):
     """Every attempt to commit lost against another writer."""
 
-    code = "contention"
-
 
 class UncertainCommitError(CommitError):
     """The store did not report whether a commit succeeded."""
 
-    code = "uncertain_commit"
     action = "Before a retry, look for the transaction's uuid in the newest versions."
 
 
 class WriterFencedError(LanceTableError, OSError):
     """Another writer has claimed the MemWAL region; this one must not write any more."""
 
-    code = "writer_fenced"
     exit_code = 8
 
 
 class CorruptTableError(LanceTableError, OSError):
     """Files of a table violate the format."""
 
-    code = "corrupt_table"
     exit_code = 6
     action = "`lancelake check --data` reports all damage of the table."
 
@@ -384,7 +341,6 @@ class CorruptTableError(LanceTableError, OSError):
 class DamagedIndexError(CorruptTableError):
     """The files of an index are missing or damaged; the rows of the table are not affected."""
 
-    code = "damaged_index"
     action = (
         "Read without it (use_scalar_index=False in Python, useScalarIndex=false in Spark, "
         "--no-index at the command line), and drop the index or build it again."
@@ -394,31 +350,23 @@ class DamagedIndexError(CorruptTableError):
 class StorageError(LanceTableError, OSError):
     """A request to the store failed."""
 
-    code = "storage"
     exit_code = 7
 
 
 class StorageUnavailableError(StorageError):
     """The store cannot be reached; a retry may succeed."""
 
-    code = "storage_unavailable"
-
 
 class RequestConflictError(StorageUnavailableError):
     """The store refused a request because of another one at the same time; nothing was done."""
-
-    code = "request_conflict"
 
 
 class StorageDeniedError(StorageError, PermissionError):
     """The store denied access."""
 
-    code = "storage_denied"
-
 
 class InternalError(LanceTableError, RuntimeError):
     """A bug in this library."""
 
-    code = "internal"
     exit_code = 70
     action = "Please report it with the steps that lead to it."

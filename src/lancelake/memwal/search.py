@@ -18,8 +18,9 @@ from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.data.deletion_files import known_deletions
 from lancelake.expr.condition import Column, Membership
 from lancelake.expr.predicate import Filter, joined, predicate
-from lancelake.format import frozen, ids, memwal, row_address
+from lancelake.format import frozen, ids, row_address
 from lancelake.format.arrow_schema import public_schema, storage_schema
+from lancelake.format.memwal import wal_files, wal_keys
 from lancelake.index.kind import ROW_ID, SegmentFacts
 from lancelake.index.row_sets import BoolArray, U64Array
 from lancelake.index.scalar.btree.build import LOOKUP_FILE
@@ -353,25 +354,25 @@ def _in_generation(opened: Snapshot, shape: RowShape, wanted: pa.RecordBatch) ->
 def _possible(opened: Snapshot, shape: RowShape, wanted: pa.RecordBatch) -> pa.RecordBatch:
     """Return the keys that the bloom filter does not exclude."""
     columns = shape.key_columns(wanted)
-    if not memwal.wal_keys.is_usable([column.type for column in columns]):
+    if not wal_keys.is_usable([column.type for column in columns]):
         return wanted
     try:
-        data = opened.location.store.get(memwal.wal_files.BLOOM_FILE)
+        data = opened.location.store.get(wal_files.BLOOM_FILE)
     except errors.ObjectNotFoundError:
         return wanted
-    return wanted.filter(pa.array(memwal.wal_keys.may_contain(data, columns)))
+    return wanted.filter(pa.array(wal_keys.may_contain(data, columns)))
 
 
 def _indexed(opened: Snapshot, shape: RowShape, wanted: pa.RecordBatch) -> U64Array | None:
     """Return the addresses of live rows by the key index; None for a generation without one."""
     fragments = opened.manifest.fragments
-    folder = SegmentFolder(place=FileAt(root=opened.location, path=memwal.wal_files.KEY_INDEX))
+    folder = SegmentFolder(place=FileAt(root=opened.location, path=wal_files.KEY_INDEX))
     lookup = folder.file(LOOKUP_FILE)
     if len(fragments) != 1 or not lookup.store.exists(lookup.path):
         return None
     keys = shape.key_array(wanted)
     facts = SegmentFacts(folder=folder, dtype=keys.type, details=None, index_version=0)
-    column = Column(path=(memwal.wal_files.KEY_INDEX,), dtype=keys.type)
+    column = Column(path=(wal_files.KEY_INDEX,), dtype=keys.type)
     answer = BTreeSegment(facts).answer(Membership(column=column, values=keys))
     if answer is None or answer.surely_true.is_inverted:
         return None
@@ -379,7 +380,7 @@ def _indexed(opened: Snapshot, shape: RowShape, wanted: pa.RecordBatch) -> U64Ar
     count = live_rows.physical_rows(opened.files, opened.manifest_at, fragments[0])
     if len(offsets) and int(offsets.max()) >= count:
         problem = f"the key index of {opened.location.uri} has rows that its generation lacks"
-        raise errors.CorruptTableError(problem, path=memwal.wal_files.KEY_INDEX)
+        raise errors.CorruptTableError(problem, path=wal_files.KEY_INDEX)
     gone = known_deletions(opened.files, fragments[0])
     kept = np.array([offset for offset in offsets.tolist() if offset not in gone], dtype=np.uint64)
     return row_address.row_addresses(fragments[0].id, kept)

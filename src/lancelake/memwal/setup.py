@@ -18,9 +18,10 @@ from lancelake.errors import (
     InvalidRequestError,
     WriterFencedError,
 )
-from lancelake.format import ids, index_meta, memwal, operations, primary_key
+from lancelake.format import ids, index_meta, operations, primary_key
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.frozen import FrozenMap
+from lancelake.format.memwal import details, region_spec, wal_keys
 from lancelake.format.memwal.details import MemWalDetails
 from lancelake.format.memwal.region_manifest import FIRST_GENERATION, RegionManifest
 from lancelake.format.memwal.region_spec import Bucketed, ByValue, RegionSpec, Unsharded
@@ -163,7 +164,7 @@ _NS_PER_MS = 1_000_000
 def bucketed(base: Snapshot, column: str, buckets: int) -> Bucketed:
     """Return the spec of rows by the hash of a key column."""
     field = _key_column(base, column)
-    memwal.wal_keys.hashes(pa.array([], storage_field(field).type))
+    wal_keys.hashes(pa.array([], storage_field(field).type))
     return Bucketed(column=field.id, buckets=buckets)
 
 
@@ -171,7 +172,7 @@ def by_value(base: Snapshot, column: str) -> ByValue:
     """Return the spec of rows by the value of a key column."""
     field = _key_column(base, column)
     kind = storage_field(field).type
-    if memwal.wal_keys.is_binary(kind):
+    if wal_keys.is_binary(kind):
         raise InvalidRequestError(f"column {column} of type {kind} cannot choose a region")
     return ByValue(column=field.id, result_type=_arrow_name(kind))
 
@@ -198,7 +199,7 @@ def initialize(
         name=index_meta.MEM_WAL,
         fields=(),
         dataset_version=ids.Version(base.version),
-        details=memwal.details.encode(
+        details=details.encode(
             replace(
                 _details(spec),
                 merged=merged,
@@ -225,7 +226,7 @@ def _details(spec: RegionSpec | None) -> MemWalDetails:
             regions = 0
         case _:
             assert_never(spec)
-    return MemWalDetails(num_regions=regions, specs=(memwal.region_spec.encode(spec),))
+    return MemWalDetails(num_regions=regions, specs=(region_spec.encode(spec),))
 
 
 def _key_column(base: Snapshot, column: str) -> Field:

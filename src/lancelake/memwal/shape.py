@@ -13,8 +13,9 @@ from lancelake import errors
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.conform import Conformer
 from lancelake.data.schema_check import ensure_fits
-from lancelake.format import file_version, ids, logical_types, memwal
+from lancelake.format import file_version, ids, logical_types
 from lancelake.format.arrow_schema import FIELD_ID, storage_field
+from lancelake.format.memwal import wal_keys
 from lancelake.format.schema import Encoding, Field, Schema
 
 TOMBSTONE = "_tombstone"
@@ -39,7 +40,7 @@ class RowShape:
             raise errors.InvalidRequestError("a MemWAL needs a table with a primary key")
         for key in keys:
             kind = storage_field(key).type
-            if key not in schema.fields or not memwal.wal_keys.is_supported(kind):
+            if key not in schema.fields or not wal_keys.is_supported(kind):
                 msg = f"column {key.name} of type {key.logical_type} cannot be the key of a MemWAL"
                 action = "Use a top-level column of integers, booleans, strings or bytes."
                 raise errors.UnsupportedError(msg, column=key.name, action=action)
@@ -129,7 +130,7 @@ class RowShape:
         columns = self.key_columns(rows)
         if len(columns) == 1:
             return columns[0]
-        return memwal.wal_keys.for_index(columns).cast(pa.binary())
+        return wal_keys.for_index(columns).cast(pa.binary())
 
     def _conformed(
         self, schema: Schema, rows: pa.Table | pa.RecordBatch

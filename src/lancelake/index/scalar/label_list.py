@@ -11,14 +11,15 @@ import pyarrow.compute as pc
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.expr.condition import IsNull, Leaf, ListMatch, ListTest
 from lancelake.format.index_meta import IndexDetails
-from lancelake.index import kind, order, row_sets, scalar, sort
+from lancelake.index import kind, order, row_sets, sort
+from lancelake.index.scalar import keyed_sets
 
 _DETAILS = IndexDetails(type_url="/lance.table.LabelListIndexDetails", value=b"")
 _VERSION = 1
 """From this version on, segments store the rows whose list is null."""
 
 
-class LabelListSegment(scalar.keyed_sets.KeyedSegment):
+class LabelListSegment(keyed_sets.KeyedSegment):
     """A LABEL_LIST that can be searched."""
 
     def __init__(self, facts: kind.SegmentFacts) -> None:
@@ -68,11 +69,11 @@ class LabelList(kind.IndexKind):
 
     def accepts(self, dtype: pa.DataType) -> bool:
         """Whether a type is that of lists, whose elements have an order."""
-        return scalar.keyed_sets.is_list(dtype) and order.has_order(element_type(dtype))
+        return keyed_sets.is_list(dtype) and order.has_order(element_type(dtype))
 
     def wrote(self, names: Collection[str], dtype: pa.DataType) -> bool:
         """Whether there is a file of sets of the elements of lists."""
-        return scalar.keyed_sets.FILE in names and scalar.keyed_sets.is_list(dtype)
+        return keyed_sets.FILE in names and keyed_sets.is_list(dtype)
 
     def open(self, facts: kind.SegmentFacts) -> LabelListSegment:
         """Open a segment."""
@@ -85,9 +86,9 @@ class LabelList(kind.IndexKind):
         kind.ensure_known(self.name, rows.parameters, ())
         opened = [(LabelListSegment(facts), ids) for facts, ids in segments]
         lists = _Lists(rows)
-        old = [scalar.keyed_sets.restrict(segment.stored_sets(), ids) for segment, ids in opened]
-        sets = scalar.keyed_sets.merge_sets(
-            [*old, scalar.keyed_sets.encode_sets(scalar.keyed_sets.group(lists.sorted_elements()))]
+        old = [keyed_sets.restrict(segment.stored_sets(), ids) for segment, ids in opened]
+        sets = keyed_sets.merge_sets(
+            [*old, keyed_sets.encode_sets(keyed_sets.group(lists.sorted_elements()))]
         )
         stored = [(segment.null_lists(), ids) for segment, ids in opened]
         nulls = [all_ if ids is None else all_ & ids for all_, ids in stored if all_ is not None]
@@ -101,12 +102,12 @@ class LabelList(kind.IndexKind):
         """Write a segment with other row ids; elements without rows are omitted."""
         segment = LabelListSegment(facts)
         sets, nulls = (
-            scalar.keyed_sets.encode_sets(scalar.keyed_sets.map_sets(segment.sets(), row_map)),
+            keyed_sets.encode_sets(keyed_sets.map_sets(segment.sets(), row_map)),
             segment.null_lists(),
         )
         if nulls is None:
             return _write(folder, facts.dtype, sets, None)
-        return _write(folder, facts.dtype, sets, lambda: scalar.keyed_sets.map_ids(nulls, row_map))
+        return _write(folder, facts.dtype, sets, lambda: keyed_sets.map_ids(nulls, row_map))
 
 
 class _Lists:
@@ -145,11 +146,11 @@ def element_type(dtype: pa.DataType) -> pa.DataType:
 def _write(
     folder: SegmentFolder,
     dtype: pa.DataType,
-    sets: Iterable[scalar.keyed_sets.KeyedStoredSet],
+    sets: Iterable[keyed_sets.KeyedStoredSet],
     null_lists: Callable[[], row_sets.RowIds] | None,
 ) -> kind.BuiltSegment:
     """Write the sets; without the null lists this is a segment of the version before."""
-    file = scalar.keyed_sets.write_sets(folder, dtype.value_type, sets, null_lists=null_lists)
+    file = keyed_sets.write_sets(folder, dtype.value_type, sets, null_lists=null_lists)
     version = _VERSION if null_lists is not None else _VERSION - 1
     return kind.BuiltSegment(details=_DETAILS, index_version=version, files=(file,))
 
