@@ -21,17 +21,10 @@ from lancelake.data.column_file import WriteTask
 from lancelake.engine import port
 from lancelake.engine.port import Engine, Job, LocalEngine
 from lancelake.format import frozen, merged_generation, row_address, schema
+from lancelake.memwal import view as views
 from lancelake.memwal.collect import collect_garbage
 from lancelake.memwal.region import details_of, has_mem_wal
 from lancelake.memwal.shape import TOMBSTONE, RowShape
-from lancelake.memwal.view import (
-    PLACE_BITS,
-    Freshness,
-    MemWalView,
-    PinnedView,
-    SeenKeys,
-    pin,
-)
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
@@ -55,10 +48,10 @@ from lancelake.threads import aside, driven_aside
 _ROWS_PER_TASK = 250_000
 _KEYS_AT_ONCE = 8 << 20
 _BATCH_ROWS = 1 << 17
-_PLACE_MASK = (1 << PLACE_BITS) - 1
+_PLACE_MASK = (1 << views.PLACE_BITS) - 1
 
 
-def _change_by_tasks(base: Snapshot, view: PinnedView, engine: Engine) -> RowChange:
+def _change_by_tasks(base: Snapshot, view: views.PinnedView, engine: Engine) -> RowChange:
     """Return the change of a merge whose rows the tasks of an engine read and write."""
     pairs = _match(base, view, engine)
 
@@ -75,7 +68,7 @@ def _change_by_tasks(base: Snapshot, view: PinnedView, engine: Engine) -> RowCha
 class MatchRegions:
     """Finds the rows of some fragments whose keys the regions have."""
 
-    view: PinnedView
+    view: views.PinnedView
     scans: tuple[ScanTask, ...]
 
     @property
@@ -102,7 +95,7 @@ class MatchRegions:
 class WriteRegions:
     """Writes the newest rows of some regions to new files."""
 
-    view: PinnedView
+    view: views.PinnedView
     places: tuple[int, ...]
     """Positions of the regions in the view."""
     pairs: match.Pairs
@@ -119,7 +112,7 @@ class WriteRegions:
         view = self.view.opened()
         with _read_rows(view, self.places) as (rows, firsts):
             first = np.array([firsts[place] for place in self.places], dtype=np.int64)
-            places = np.searchsorted(self.places, self.pairs.source >> PLACE_BITS)
+            places = np.searchsorted(self.places, self.pairs.source >> views.PLACE_BITS)
             numbers = first[places] + (self.pairs.source & _PLACE_MASK)
             pairs = replace(self.pairs, source=numbers)
             # That no key is in two regions is checked where keys are matched.
@@ -130,7 +123,7 @@ class WriteRegions:
 
 @contextmanager
 def _read_rows(
-    view: MemWalView, places: Sequence[int]
+    view: views.MemWalView, places: Sequence[int]
 ) -> Iterator[tuple[SourceRows, dict[int, int]]]:
     """Read the newest rows of regions; also return the number of the first row of each."""
     firsts: dict[int, int] = {}
@@ -139,7 +132,7 @@ def _read_rows(
         count = 0
         for place in places:
             firsts[place] = count
-            for batch in view.unmerged(view.regions[place], SeenKeys(view.shape)):
+            for batch in view.unmerged(view.regions[place], views.SeenKeys(view.shape)):
                 count += batch.num_rows
                 if batch.num_rows:
                     yield batch
@@ -172,7 +165,7 @@ def _with_spec(
     return rows, spec
 
 
-def _match(base: Snapshot, view: PinnedView, engine: Engine) -> match.Pairs:
+def _match(base: Snapshot, view: views.PinnedView, engine: Engine) -> match.Pairs:
     names = RowShape.of(base).keys
     request = ScanRequest(
         columns=names, with_row_address=True, batch_size=_BATCH_ROWS, remembers_small=True
@@ -185,13 +178,13 @@ def _match(base: Snapshot, view: PinnedView, engine: Engine) -> match.Pairs:
 
 
 def _write(
-    base: Snapshot, view: PinnedView, pairs: match.Pairs, engine: Engine
+    base: Snapshot, view: views.PinnedView, pairs: match.Pairs, engine: Engine
 ) -> list[WrittenRows]:
     tasks = [
         WriteRegions(
             view=view,
             places=places,
-            pairs=pairs.where(np.isin(pairs.source >> PLACE_BITS, places)),
+            pairs=pairs.where(np.isin(pairs.source >> views.PLACE_BITS, places)),
             write=row_files(base),
         )
         for places in _groups(view, engine.parallelism)
@@ -200,7 +193,7 @@ def _write(
     return [cast("WrittenRows", port.loads(result)) for result in engine.run(job)]
 
 
-def _groups(view: PinnedView, parallelism: int) -> list[tuple[int, ...]]:
+def _groups(view: views.PinnedView, parallelism: int) -> list[tuple[int, ...]]:
     """Distribute regions over tasks; few rows are written by one, so that files are not small."""
     sizes = [
         sum(generation.physical_rows or _ROWS_PER_TASK for generation in region.generations)
@@ -241,7 +234,7 @@ def merge_generations(
 
     def attempt(version: Snapshot) -> MergedRegions:
         try:
-            todo = pin(version, Freshness.FLUSHED, regions, store=store)
+            todo = views.pin(version, views.Freshness.FLUSHED, regions, store=store)
         except errors.CorruptTableError as error:
             if not _is_replaced(version):
                 raise
@@ -279,7 +272,7 @@ def _facts(done: MergedRegions) -> log.Facts:
 
 
 def _merge(
-    base: Snapshot, todo: PinnedView, engine: Engine | None, choices: publish.CommitChoices
+    base: Snapshot, todo: views.PinnedView, engine: Engine | None, choices: publish.CommitChoices
 ) -> MergedRegions:
     marks = tuple(
         merged_generation.MergedGeneration(
@@ -310,7 +303,7 @@ def _is_replaced(base: Snapshot) -> bool:
     return newest.version > base.version
 
 
-def _was_merged(base: Snapshot, todo: PinnedView) -> bool:
+def _was_merged(base: Snapshot, todo: views.PinnedView) -> bool:
     """Whether another merge has merged some of these generations since a version."""
     newest = open_snapshot(base.location, Latest(), main=base.main_location)
     if not has_mem_wal(newest):
