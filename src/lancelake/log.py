@@ -13,7 +13,6 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from lancelake.clock import Clock, SystemClock
@@ -104,12 +103,7 @@ class Operation:
             self.is_heard = self._logger.isEnabledFor(logging.INFO)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self.is_heard:
             _safely(functools.partial(self._end, error))
 

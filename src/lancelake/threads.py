@@ -24,7 +24,6 @@ from functools import wraps
 from itertools import takewhile
 from math import inf
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
@@ -319,12 +318,7 @@ class Pool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.close(cancels=kind is not None)
 
     def _serve(self) -> None:

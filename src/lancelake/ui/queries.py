@@ -12,7 +12,6 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from starlette.responses import Response
@@ -52,12 +51,7 @@ class Queries:
         self._idle.append(self._start())
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         """Stop all processes."""
         with self._lock:
             self._has_ended = True

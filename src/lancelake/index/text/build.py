@@ -32,7 +32,7 @@ from lancelake.index.text.partition import (
     Documents,
     StoredPartition,
     TermPosting,
-    part_metadata_file,
+    part_file,
     read_layout,
 )
 from lancelake.index.text.postings import FIXED_TAIL, POSTING_TYPE, PostingLists
@@ -292,15 +292,15 @@ def _write(
     folder: SegmentFolder, number: int, taken: PartitionContent, parameters: TextParameters
 ) -> list[IndexFile]:
     count = len(taken.words)
-    tokens = folder.create(names.tokens_file(number), _TOKENS)
+    tokens = folder.create(part_file(number, names.TOKENS), _TOKENS)
     ids = pa.array(np.arange(count, dtype=np.uint32))
     tokens.write(pa.RecordBatch.from_arrays([taken.words.cast(pa.string()), ids], schema=_TOKENS))
-    documents = folder.create(names.documents_file(number), _DOCUMENTS)
+    documents = folder.create(part_file(number, names.DOCUMENTS), _DOCUMENTS)
     columns = [pa.array(taken.ids), pa.array(taken.lengths)]
     documents.write(pa.RecordBatch.from_arrays(columns, schema=_DOCUMENTS))
     total = int(taken.lengths.sum(dtype=np.uint64))
     schema = _postings_schema(with_position=parameters.with_position)
-    invert = folder.create(names.postings_file(number), schema)
+    invert = folder.create(part_file(number, names.POSTINGS), schema)
     norms = document_norms(taken.lengths, total / max(1, len(taken.lengths)))
     for batch in _posting_batches(taken, norms, schema):
         invert.write(batch)
@@ -378,7 +378,7 @@ def write_text_part(
     requested = TextParameters.requested(parameters)
     writer = TextIndexWriter(folder, requested, OCCURRENCES_AT_ONCE, first=first)
     writer.add_texts(batches)
-    writer.finish(part_metadata_file(first))
+    writer.finish(part_file(first, "metadata"))
 
 
 def text_parts(names: Iterable[str]) -> list[str]:

@@ -30,6 +30,8 @@ from lancelake.index.text.terms import SortedTerms, Terms, TransducedTerms, Tran
 METADATA_FILE = "metadata.lance"
 EARLY_POSTINGS_FILE = "invert.lance"
 """Of releases before 0.29, whose segments have no partitions; these are not read."""
+TOKENS, DOCUMENTS, POSTINGS = "tokens", "docs", "invert"
+"""Contents of the files of a partition."""
 DELETED_FRAGMENTS = "deleted_fragments"
 ROW_ID, NUM_TOKENS = "_rowid", "_num_tokens"
 TOKEN, TOKEN_ID, TOKEN_FST = "_token", "_token_id", "_token_fst_bytes"
@@ -45,24 +47,9 @@ _POSITIONS_LAYOUT, _POSITIONS_CODEC = "positions_layout", "positions_codec"
 _SHARED_LAYOUT = "shared_stream_v2"
 
 
-def tokens_file(partition: int) -> str:
-    """Return the name of the file with the terms of a partition."""
-    return f"part_{partition}_tokens.lance"
-
-
-def documents_file(partition: int) -> str:
-    """Return the name of the file with the documents of a partition."""
-    return f"part_{partition}_docs.lance"
-
-
-def postings_file(partition: int) -> str:
-    """Return the name of the file with the posting lists of a partition."""
-    return f"part_{partition}_invert.lance"
-
-
-def part_metadata_file(part: int) -> str:
-    """Return the name of the metadata of a part that is not merged with others yet."""
-    return f"part_{part}_metadata.lance"
+def part_file(number: int, content: str) -> str:
+    """Return the name of the file with some content of a partition, or of a part of an index."""
+    return f"part_{number}_{content}.lance"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,12 +206,12 @@ class StoredPartition:
 
     def __init__(self, folder: SegmentFolder, number: int, layout: TextLayout) -> None:
         self._folder, self._number, self._layout = folder, number, layout
-        self._path = folder.file(postings_file(number)).path
+        self._path = folder.file(part_file(number, POSTINGS)).path
         self.key = cache.of(folder.place, number)
 
     @cached_property
     def _file(self) -> IndexFileReader:
-        file = self._folder.open(postings_file(self._number))
+        file = self._folder.open(part_file(self._number, POSTINGS))
         file.require(POSTING, LENGTH)
         return file
 
@@ -238,7 +225,7 @@ class StoredPartition:
         return cache.kept(self.key, "documents", self._read_documents, lambda value: value.nbytes)
 
     def _read_documents(self) -> Documents:
-        file = self._folder.open(documents_file(self._number))
+        file = self._folder.open(part_file(self._number, DOCUMENTS))
         file.require(ROW_ID, NUM_TOKENS)
         table = file.read(columns=[ROW_ID, NUM_TOKENS])
         ids = np.asarray(table.column(0), dtype=np.uint64)
@@ -255,7 +242,7 @@ class StoredPartition:
         return 96 * self._file.num_rows
 
     def _read_terms(self) -> Terms:
-        name = tokens_file(self._number)
+        name = part_file(self._number, TOKENS)
         file = self._folder.open(name)
         what = f"index file {self._folder.file(name).path}"
         if self._layout.token_format == FST_TOKENS:

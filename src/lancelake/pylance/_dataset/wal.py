@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
@@ -56,12 +55,7 @@ class WalWriter(WalReads):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.close(flush=kind is None)
 
     def put(self, data: Any, *, schema: pa.Schema | None = None) -> None:

@@ -81,12 +81,16 @@ def write_one_file(
     dtype: pa.DataType,
     batches: Iterable[pa.RecordBatch],
     page_rows: int,
+    *,
+    part: int | None = None,
 ) -> tuple[IndexFile, ...]:
-    """Write all rows, in value order, as one file of pages."""
-    pages = _write_pages(folder, PAGE_FILE, dtype, batches, page_rows)
-    file = pages.file or folder.create(PAGE_FILE, page_schema(dtype)).finish()
+    """Write all rows, in value order, as one file of pages; those of a part are merged later."""
+    name = PAGE_FILE if part is None else part_file(part)
+    lookup = LOOKUP_FILE if part is None else part_lookup(part)
+    pages = _write_pages(folder, name, dtype, batches, page_rows)
+    file = pages.file or folder.create(name, page_schema(dtype)).finish()
     metadata = {PAGE_ROWS: str(page_rows), IS_RANGED: "false"}
-    return file, _write_lookup(folder, dtype, [pages], metadata)
+    return file, _write_lookup(folder, dtype, [pages], metadata, name=lookup)
 
 
 def write_range(
@@ -106,23 +110,6 @@ def write_range(
     number = part_number(place) | attempt
     name = part_file(number)
     return _write_pages(folder, name, dtype, batches, page_rows, number=number)
-
-
-def write_part(
-    folder: SegmentFolder,
-    dtype: pa.DataType,
-    number: int,
-    batches: Iterable[pa.RecordBatch],
-    page_rows: int,
-) -> None:
-    """Write rows, in value order, with a table of bounds of their own, to be merged with others."""
-    schema = page_schema(dtype)
-    name = part_file(number)
-    pages = _write_pages(folder, name, dtype, batches, page_rows)
-    if pages.file is None:
-        folder.create(name, schema).finish()
-    metadata = {PAGE_ROWS: str(page_rows), IS_RANGED: "false"}
-    _write_lookup(folder, dtype, [pages], metadata, name=part_lookup(number))
 
 
 def finish_ranges(

@@ -327,7 +327,7 @@ class BTree(kind.IndexKind):
         """Write a part of a segment, in value order, with bounds of its own."""
         page_rows = page_rows_of(rows.parameters, build.DEFAULT_PAGE_ROWS)
         number = build.part_number(first_fragment)
-        build.write_part(folder, rows.dtype, number, rows.batches, page_rows)
+        write_one_file(folder, rows.dtype, rows.batches, page_rows, part=number)
 
     def merge_parts(
         self, folder: SegmentFolder, names: Iterable[str], stages: Stages
