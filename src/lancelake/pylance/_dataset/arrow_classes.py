@@ -16,6 +16,7 @@ import pyarrow.fs as pafs
 
 from lancelake.errors import UnsupportedError
 from lancelake.pylance._dataset.arguments import SortOptions
+from lancelake.pylance._values.opened import given
 
 _ADVICE = "pass scanner().to_reader() of the LanceDataset instead"
 
@@ -112,16 +113,8 @@ class ArrowDataset(pads.UnionDataset):  # type: ignore[misc]  # pyarrow has no t
             >>> ds.join(cities, "id", join_type="inner").to_table().to_pylist()
             [{'id': 2, 'name': 'bob', 'score': 2.5, 'city': 'Oslo'}]
         """
-        joined = _rows(self).join(
-            _rows(right_dataset),
-            keys,
-            right_keys=right_keys,
-            join_type=join_type,
-            left_suffix=left_suffix,
-            right_suffix=right_suffix,
-            coalesce_keys=coalesce_keys,
-            use_threads=use_threads,
-        )
+        options = given(locals(), without=("right_dataset",))
+        joined = _rows(self).join(_rows(right_dataset), **options)
         return pads.InMemoryDataset(joined)
 
     def join_asof(

@@ -26,28 +26,6 @@ TEXT_KIND, _TEXT_ALIAS = "INVERTED", "FTS"
 PARTED_KINDS = ("BTREE", TEXT_KIND)
 """Kinds that are built in parts, which share a uuid and are merged before they are committed."""
 
-_VECTOR_DEFAULTS: Mapping[str, object] = {
-    "metric": "L2",
-    "num_partitions": None,
-    "ivf_centroids": None,
-    "pq_codebook": None,
-    "num_sub_vectors": None,
-    "accelerator": None,
-    "index_cache_size": None,
-    "shuffle_partition_batches": None,
-    "shuffle_partition_concurrency": None,
-    "ivf_centroids_file": None,
-    "precomputed_partition_dataset": None,
-    "storage_options": None,
-    "filter_nan": True,
-    "target_partition_size": None,
-    "streaming_sample_rate": None,
-    "streaming_coreset_rate": None,
-    "streaming_refine_passes": None,
-    "skip_transpose": False,
-    "rabitq_model": None,
-}
-
 
 def ensure_known_kind(index_type: str | IndexConfig) -> None:
     """Raise the error of official releases for a kind that does not exist."""
@@ -58,10 +36,12 @@ def ensure_known_kind(index_type: str | IndexConfig) -> None:
         raise UnsupportedError(error.problem, action=error.next_step, found=kind) from error
 
 
-def ensure_scalar(index_type: str | IndexConfig, given: Mapping[str, object]) -> None:
-    """Raise an error for arguments that only vector indices use."""
+def ensure_scalar(
+    index_type: str | IndexConfig, given: Mapping[str, object], only_vector: Mapping[str, object]
+) -> None:
+    """Raise an error for arguments that only vector indices use, given with their defaults."""
     kind = index_type if isinstance(index_type, str) else index_type.index_type
-    for name, default in _VECTOR_DEFAULTS.items():
+    for name, default in only_vector.items():
         if name in given and given[name] is not default and given[name] != default:
             raise InvalidRequestError(f"{kind.upper()} does not take {name}")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import cache
+from inspect import signature
 from typing import Any, Self, Unpack
 
 import pyarrow as pa
@@ -186,7 +188,7 @@ class DatasetIndices(DatasetState):
             self._snapshot = self._table.indices.create(request, run)
             return self
         index_arguments.ensure_known_kind(index_type)
-        index_arguments.ensure_scalar(index_type, locals())
+        index_arguments.ensure_scalar(index_type, locals(), _only_vector())
         options: dict[str, Any] = {**kwargs}
         self.create_scalar_index(
             index_arguments.one_column(column),
@@ -348,7 +350,7 @@ class DatasetIndices(DatasetState):
         if index_arguments.is_vector_type(index_type):
             parameters = index_arguments.vector_parameters(str(index_type), locals(), kwargs)
         else:
-            index_arguments.ensure_scalar(index_type, locals())
+            index_arguments.ensure_scalar(index_type, locals(), _only_vector())
         if fragment_ids is None:
             raise InvalidRequestError("create_index_uncommitted requires fragment_ids")
         request = index_arguments.index_request(
@@ -504,6 +506,14 @@ class DatasetIndices(DatasetState):
                 return entry.name
         problem = f"No IVF index for column '{column}'"
         raise IndexNotFoundError(problem, table=self._snapshot.location.uri)
+
+
+@cache
+def _only_vector() -> dict[str, object]:
+    """Return the arguments of a build that scalar indices do not take, with their defaults."""
+    whole = signature(DatasetIndices.create_index_uncommitted).parameters
+    of_scalar = signature(DatasetIndices.create_scalar_index).parameters
+    return {name: whole[name].default for name in whole if name not in of_scalar}
 
 
 class VectorIndexReader:

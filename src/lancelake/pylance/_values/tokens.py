@@ -7,6 +7,9 @@ from typing import Any
 
 from lancelake.core.values.reads import Analyzer, TextParameters
 from lancelake.errors import UnsupportedError
+from lancelake.pylance._values.opened import given
+
+_NOT_PARAMETERS = ("query", "analyzer", "index_operators", "max_token_length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +70,10 @@ def tokenize(
         >>> [token.text for token in lance.tokenize("Red foxes")]
         ['red', 'fox']
     """
-    for name, value in (
-        ("analyzer", analyzer),
-        ("index_operators", index_operators),
-    ):
+    options = given(locals(), without=_NOT_PARAMETERS)
+    for name, value in {"analyzer": analyzer, "index_operators": index_operators}.items():
         if value not in (None, False, "default"):
             raise UnsupportedError(f"tokenize({name}={value!r}) is not supported", option=name)
-    requested = {
-        "base_tokenizer": base_tokenizer,
-        "language": language,
-        "lower_case": lower_case,
-        "stem": stem,
-        "remove_stop_words": remove_stop_words,
-        "custom_stop_words": None if custom_stop_words is None else tuple(custom_stop_words),
-        "ascii_folding": ascii_folding,
-        "min_ngram_length": min_ngram_length,
-        "max_ngram_length": max_ngram_length,
-        "prefix_only": prefix_only,
-        "split_identifiers": split_identifiers,
-        "split_on_numerics": split_on_numerics,
-        "preserve_original": preserve_original,
-    }
-    options: dict[str, Any] = {
-        name: value for name, value in requested.items() if value is not None
-    }
     if max_token_length is not ...:
         options["max_token_length"] = max_token_length
     terms = Analyzer(TextParameters.requested(options)).query_terms(query)
