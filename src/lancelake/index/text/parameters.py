@@ -156,24 +156,19 @@ class TextParameters:
         return {
             **(self._of_code if self.base_tokenizer == CODE else {}),
             "lance_tokenizer": "text",
-            "base_tokenizer": self.base_tokenizer,
-            "language": self.language,
-            "with_position": self.with_position,
-            "max_token_length": self.max_token_length,
-            "lower_case": self.lower_case,
-            "stem": self.stem,
-            "remove_stop_words": self.remove_stop_words,
+            **self._of_all,
             "custom_stop_words": None if words is None else list(words),
-            "ascii_folding": self.ascii_folding,
-            "min_ngram_length": self.min_ngram_length,
-            "max_ngram_length": self.max_ngram_length,
-            "prefix_only": self.prefix_only,
         }
 
     def given(self) -> dict[str, Any]:
         """Return the parameters as a request for the same index names them."""
         unnamed = ("lance_tokenizer", "block_size", _OPERATORS)
         return {name: value for name, value in self.document().items() if name not in unnamed}
+
+    @property
+    def _of_all(self) -> dict[str, Any]:
+        """The parameters that every tokenizer has."""
+        return {name: getattr(self, name) for name in _OF_ALL}
 
     @property
     def _of_code(self) -> dict[str, Any]:
@@ -193,19 +188,9 @@ class TextParameters:
 
     def details(self) -> IndexDetails:
         """Encode the details of an index entry."""
-        message = index_pb2.InvertedIndexDetails(
-            base_tokenizer=self.base_tokenizer,
-            language=json.dumps(self.language),
-            with_position=self.with_position,
-            max_token_length=self.max_token_length,
-            lower_case=self.lower_case,
-            stem=self.stem,
-            remove_stop_words=self.remove_stop_words,
-            ascii_folding=self.ascii_folding,
-            min_ngram_length=self.min_ngram_length,
-            max_ngram_length=self.max_ngram_length,
-            prefix_only=self.prefix_only,
-        )
+        shown = {**self._of_all, "language": json.dumps(self.language)}
+        del shown["custom_stop_words"]
+        message = index_pb2.InvertedIndexDetails(**shown)
         if self.base_tokenizer == CODE:
             for name in _OF_CODE:
                 setattr(message.code_config, name, getattr(self, name))
@@ -216,6 +201,7 @@ class TextParameters:
 
 # What requests and index files name.
 NAMES = {field.name for field in fields(TextParameters)} - {"has_old_folding"}
+_OF_ALL = [each.name for each in fields(TextParameters) if each.name in NAMES - {*_OF_CODE}]
 
 
 def defaults(base_tokenizer: object) -> dict[str, Any]:
