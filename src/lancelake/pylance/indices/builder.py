@@ -272,22 +272,15 @@ class IndicesBuilder:
         fragment_ids: list[int] | None = None,
     ) -> dict[str, pa.FixedSizeListArray]:
         """Train both models, and return them as the arguments of a build."""
+        shared: dict[str, Any] = {
+            "sample_rate": sample_rate,
+            "max_iters": max_iters,
+            "fragment_ids": fragment_ids,
+        }
         ivf = self.train_ivf(
-            num_partitions,
-            distance_type=distance_type,
-            accelerator=accelerator,
-            sample_rate=sample_rate,
-            max_iters=max_iters,
-            fragment_ids=fragment_ids,
+            num_partitions, distance_type=distance_type, accelerator=accelerator, **shared
         )
-        pq = self.train_pq(
-            ivf,
-            num_subvectors,
-            sample_rate=sample_rate,
-            max_iters=max_iters,
-            num_bits=num_bits,
-            fragment_ids=fragment_ids,
-        )
+        pq = self.train_pq(ivf, num_subvectors, num_bits=num_bits, **shared)
         return {"ivf_centroids": ivf.centroids, "pq_codebook": pq.codebook}
 
     def assign_ivf_partitions(
