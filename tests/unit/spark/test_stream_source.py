@@ -12,12 +12,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 import lancelake
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.streaming.stream_source import (
-    LimitedReader,
-    TableStream,
-    UnlimitedReader,
-    VersionReader,
-)
+from lancelake.spark.options import parse
+from lancelake.spark.streaming.limited_reader import LimitedReader
+from lancelake.spark.streaming.plain_reader import UnlimitedReader, VersionReader
+from lancelake.spark.streaming.stream_source import STREAM_OPTIONS, TableStream
 
 SCHEMA = StructType([StructField("id", LongType())])
 
@@ -122,7 +120,7 @@ def test_a_skipped_version_is_skipped_with_the_rows_that_it_inserts(tmp_path: Pa
     merge.when_matched_update_all().when_not_matched_insert_all().execute(pa.table({"id": [2, 10]}))
     lancelake.write_dataset(pa.table({"id": [20]}), path, mode="append")
     options = {"path": path, "skipChangeCommits": "true", "startingVersion": "1"}
-    stream = TableStream.of(SCHEMA, options)
+    stream = TableStream.of(SCHEMA, parse(options, STREAM_OPTIONS))
     parts = stream.between(stream.begin(), stream.end())
     found = [batch.column(0).to_pylist() for part in parts for batch in part.batches()]
     assert found == [[0, 1, 2], [20]]
