@@ -123,7 +123,9 @@ public class Remembered implements InvocationHandler {
       }
       return answer;
     } catch (Throwable error) {
-      forget();
+      if (changes) {
+        forget();
+      }
       throw error;
     }
   }

@@ -86,10 +86,10 @@ def test_the_runner_of_workers_is_found_by_what_it_is(gateway: Gateway) -> None:
 class FullLoader:
     """A class loader that takes no jar."""
 
-    def getResource(self, _: str) -> None:
+    def getResource(self, _: str) -> None:  # noqa: N802  # names of Java
         return None
 
-    def addURL(self, _: Any) -> None:
+    def addURL(self, _: Any) -> None:  # noqa: N802
         raise Py4JError("Method addURL does not exist")
 
 
