@@ -184,12 +184,12 @@ def translate(gateway: Gateway, condition: Any) -> Any:
 _ANY_NUMBER = (1 << 31) - 1
 
 
-def remember_answers(gateway: Gateway, proxy: Any) -> Any:
+def remember_answers(gateway: Gateway, proxy: Any, facts: Mapping[str, object] | None) -> Any:
     """Return a Python object for Spark whose constant answers Java keeps.
 
-    Those of its method `facts` Java has from the start, in one message.
+    Java has the facts from the start, in one message.
     """
-    memory, facts = _memory(gateway), proxy.facts()
+    memory = _memory(gateway)
     return memory.of(proxy) if facts is None else memory.of(proxy, bytearray(pickle.dumps(facts)))
 
 

@@ -13,6 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 
 from lancelake.errors import LanceTableError, UnsupportedError, type_registry
+from lancelake.spark.jvm.catalyst import remember_answers
 from lancelake.spark.jvm.gateway import CONNECTOR, RAISED, Gateway
 from lancelake.spark.jvm.python_tasks import v2_columns
 
@@ -119,7 +120,9 @@ def _translating(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def call(self: Proxy, *args: Any) -> Any:
         try:
-            return method(self, *args)
+            answer = method(self, *args)
+            facts = answer.facts() if isinstance(answer, Proxy) else None
+            return answer if facts is None else remember_answers(self.gateway, answer, facts)
         except LanceTableError as error:
             raise to_java(self.gateway, error) from error
         except CapturedException as error:

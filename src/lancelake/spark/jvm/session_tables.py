@@ -113,7 +113,7 @@ def relation_over(gateway: Gateway, table: Any, given: Mapping[str, str] | None 
     create = gateway.member(_RELATION, "create")
     return guard(
         gateway,
-        lambda: create(remember_answers(gateway, table), none, none, options, none),
+        lambda: create(remember_answers(gateway, table, table.facts()), none, none, options, none),
         "relation over a table",
     )
 

@@ -33,7 +33,7 @@ from lancelake.spark.catalog.warehouse import (
 from lancelake.spark.jars import SESSION_CATALOG
 from lancelake.spark.jvm.catalyst import remember_answers
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.jvm.proxy import asks_for_existence, implements
+from lancelake.spark.jvm.proxy import TableProxy, asks_for_existence, implements
 from lancelake.spark.planning.request_tables import (
     FactsTable,
     FeedTable,
@@ -74,6 +74,13 @@ class LanceCatalog(TableChanges):
         return self.gateway.array(make, idents)
 
     def loadTable(self, ident: Any, *context: Any) -> Any:
+        table = self._open_table(ident, *context)
+        if isinstance(table, WritableTable):
+            return self._same_as_before(table)
+        return table
+
+    def _open_table(self, ident: Any, *context: Any) -> TableProxy:
+        """Open the table of a name."""
         travel = _time_travel(context)
         try:
             parts, named, snapshot = self._open(ident, travel)
@@ -95,27 +102,22 @@ class LanceCatalog(TableChanges):
         if named.facts is not None:
             return FactsTable(self.gateway, snapshot, named.facts, name)
         if travel is not None or named.tag is not None:
-            return remember_answers(self.gateway, VersionTable(self.gateway, snapshot, name))
+            return VersionTable(self.gateway, snapshot, name)
         is_external = self.directory.external(*parts) is not None
-        return self._writable(snapshot, name, is_external)
+        return WritableTable(self.gateway, snapshot, name, is_external=is_external)
 
-    def _writable(self, snapshot: Snapshot, name: str, is_external: bool) -> Any:
+    def _same_as_before(self, table: WritableTable) -> Any:
         """Return the table of a version: the same as before, unless there is a newer one.
 
         Spark loads a table twice for each query, and asks a new object everything again.
         """
-        manifest = snapshot.manifest
-        # A table that was dropped and created again may have the same number of versions.
-        identity = (manifest.transaction_file, manifest.timestamp_ns, snapshot.version)
-        key = (name, snapshot.location, snapshot.branch, *identity, is_external)
-        table = self._tables.pop(key, None)
-        if table is None:
-            writable = WritableTable(self.gateway, snapshot, name, is_external=is_external)
-            table = remember_answers(self.gateway, writable)
-        self._tables[key] = table  # the last one
+        remembered = self._tables.pop(table.key, None)
+        if remembered is None:
+            remembered = remember_answers(self.gateway, table, table.facts())
+        self._tables[table.key] = remembered  # the last one
         if len(self._tables) > _MOST_TABLES:
             self._tables.pop(next(iter(self._tables)))
-        return table
+        return remembered
 
     def _latest(self, snapshot: Snapshot, travel: Reference | None, name: str) -> LatestTable:
         if travel is not None:

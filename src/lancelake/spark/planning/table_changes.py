@@ -373,7 +373,7 @@ class TableChanges(CatalogProxy):
     def name(self) -> str: ...
 
     @abstractmethod
-    def loadTable(self, ident: Any, *context: Any) -> Any: ...
+    def _open_table(self, ident: Any, *context: Any) -> Any: ...
 
     @abstractmethod
     def location_of(self, ident: Any) -> Location:
@@ -410,7 +410,7 @@ class TableChanges(CatalogProxy):
         return self.gateway.array(self.gateway.connector("metric.CustomMetric"), [])
 
     def alterTable(self, ident: Any, changes: Any) -> Any:
-        table = self.loadTable(ident)
+        table = self._open_table(ident)
         if not isinstance(table, WritableTable):
             raise UnsupportedError(f"{self._full(ident)} cannot be altered: it is not a table")
         every = [

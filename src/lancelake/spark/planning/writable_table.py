@@ -376,6 +376,13 @@ class WritableTable(VersionTable):
         rest = {} if branch is None else {"branch": branch}
         self.options = TableOptions(location=snapshot.main_location, rest=rest)
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Identify the version, also if the table was dropped and created again meanwhile."""
+        at, manifest = self.snapshot, self.snapshot.manifest
+        identity = (manifest.transaction_file, manifest.timestamp_ns, at.version)
+        return self.name(), at.location, at.branch, *identity, self._is_external
+
     def facts(self) -> dict[str, object]:
         kind = {"external": "true"} if self._is_external else {"is_managed_location": "true"}
         facts = super().facts()

@@ -30,7 +30,6 @@ from lancelake.core.values.reads import (
 )
 from lancelake.spark.jvm.catalyst import (
     planned,
-    remember_answers,
     select_predicates,
     share_metrics,
 )
@@ -439,10 +438,8 @@ class LanceScanBuilder(ScanBuilderProxy):
         counts_only = aggregation is not None and aggregation.partial.counts_only
         if aggregation is not None and counts_only and not self._request.filters:
             columns = len(aggregation.partial.functions)
-            count = LocalCount(self.gateway, self._request, columns)
-            return remember_answers(self.gateway, count)
-        scan = LanceScan(self.gateway, self._request, self._expressions)
-        return remember_answers(self.gateway, scan)
+            return LocalCount(self.gateway, self._request, columns)
+        return LanceScan(self.gateway, self._request, self._expressions)
 
     def _counts_only(self, aggregation: Any) -> bool:
         """Whether metadata is sufficient for the result, with nothing left to aggregate."""

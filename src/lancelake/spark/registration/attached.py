@@ -11,7 +11,6 @@ from lancelake.errors import UnsupportedError
 from lancelake.spark.catalog.procedures import translate
 from lancelake.spark.catalog.table_names import widen_table
 from lancelake.spark.jars import SESSION_CATALOG
-from lancelake.spark.jvm.catalyst import remember_answers
 from lancelake.spark.jvm.gateway import Gateway, open_derived
 from lancelake.spark.jvm.proxy import Proxy, implements
 from lancelake.spark.jvm.python_tasks import python_schema
@@ -58,7 +57,7 @@ class Sessions(Proxy):
         """Return the table that options select; with a schema, one that may not exist."""
         gateway = self._attached(session)
         columns = None if schema is None else python_schema(schema)
-        return remember_answers(gateway, table_by_path(gateway, dict(options), columns))
+        return table_by_path(gateway, dict(options), columns)
 
     def save(self, session: Any, rows: Any, mode: str, options: Any) -> None:
         """Write rows into the table that options select."""
