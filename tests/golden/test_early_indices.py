@@ -98,6 +98,13 @@ def test_a_new_index_replaces_an_index_that_is_not_read(tmp_path: Path) -> None:
     assert "ScalarIndexQuery" in ds.scanner(filter="k > 'bee'").explain_plan()
 
 
+def test_an_index_of_release_0_29_that_lost_nothing_is_used(tmp_path: Path) -> None:
+    uri = str(shutil.copytree(LOST_NULLS, tmp_path / "t.lance"))
+    before_compaction = face.dataset(uri, version=2)
+    plan = before_compaction.scanner(filter="k > 'bee'").explain_plan()
+    assert "ScalarIndexQuery" in plan
+
+
 def is_indexed(table: Path | str, text: str, version: int | None = None) -> bool:
     ds = face.dataset(str(table), version=version)
     scan = ds.scanner(filter=text, columns=["id"])
@@ -107,30 +114,55 @@ def is_indexed(table: Path | str, text: str, version: int | None = None) -> bool
 
 
 @pytest.mark.parametrize(
-    ("table", "text", "version"),
+    ("table", "text"), [(LEGACY, "id = 42"), (OTHER_COLUMNS, "id > 30"), (PAGES, "k >= 2990")]
+)
+def test_an_index_is_used_that_is_as_it_was_built(table: Path, text: str) -> None:
+    assert is_indexed(table, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "versions"),
     [
-        (LEGACY, "id = 42", None),
-        (OTHER_COLUMNS, "id > 30", None),
-        (PAGES, "k >= 2990", None),
-        (LOST_NULLS, "k > 'bee'", 2),
-        (STEPS, "k >= 7", 5),
-        (STEPS, "v = 'a'", 7),
-        *((table, "k >= 7", version) for table in REPLACED for version in (2, 3)),
+        ("k >= 7", {2, 3, 4, 5}),
+        ("s = ''", {4, 5, 6, 7}),
+        ("v IS NULL", {5, 6, 7}),
+        ("v = 'a'", {5, 6, 7}),
+        # Its files do not distinguish nulls from zeros.
+        ("n = 0", set()),
+        ("n IS NULL", set()),
     ],
 )
-def test_an_index_of_these_releases_is_not_used(
-    table: Path, text: str, version: int | None
+def test_an_index_is_used_until_its_values_change_or_it_is_written_again(
+    text: str, versions: set[int]
 ) -> None:
-    assert not is_indexed(table, text, version)
+    used = {version for version in range(1, 12) if is_indexed(STEPS, text, version)}
+    assert used == versions
 
 
-def test_a_table_with_an_index_in_legacy_files_is_maintained(tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", REPLACED, ids=lambda table: table.parent.name)
+def test_an_index_of_a_replaced_data_file_is_not_used(table: Path) -> None:
+    assert is_indexed(table, "k >= 7", 2)
+    assert not is_indexed(table, "k >= 7", 3)
+
+
+def test_an_index_is_not_used_when_the_version_it_was_built_from_was_removed(
+    tmp_path: Path,
+) -> None:
+    table = shutil.copytree(STEPS, tmp_path / "t.lance")
+    for version in (1, 2, 3):
+        (table / "_versions" / f"{version}.manifest").unlink()
+    assert not is_indexed(table, "k >= 7", 5)
+    assert not is_indexed(table, "s = ''", 5)
+    assert is_indexed(table, "v = 'a'", 5)
+
+
+def test_an_index_in_legacy_files_is_refreshed_and_follows_a_compaction(tmp_path: Path) -> None:
     uri = str(shutil.copytree(PAGES, tmp_path / "t.lance"))
     ds = face.dataset(uri)
     face.write_dataset(ds.to_table(limit=500), uri, mode="append")
     ds = face.dataset(uri)
-    with pytest.warns(UserWarning, match="was not updated"):
-        ds.optimize.optimize_indices()
+    ds.optimize.optimize_indices()
     ds.delete("id % 7 = 3")
     ds.optimize.compact_files()
-    assert not any(is_indexed(uri, text) for text in PAGE_FILTERS)
+    assert {len(index["fragment_ids"]) for index in face.dataset(uri).list_indices()} == {1}
+    assert all(is_indexed(uri, text) for text in PAGE_FILTERS)

@@ -12,14 +12,17 @@ from uuid import UUID
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError
-from lancelake.format import index_meta, operations, refs, rowids, words
+from lancelake.format import index_meta, rowids
 from lancelake.format import operations as ops
 from lancelake.format.fragment import Fragment
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import FeatureFlags, WriterVersion
+from lancelake.format.operations import Operation, UnknownOperation
 from lancelake.format.operations.update_config import MapUpdate
+from lancelake.format.refs import Branch, Tag
 from lancelake.format.schema import Field
 from lancelake.format.transaction import Transaction
+from lancelake.format.words import plural
 
 if TYPE_CHECKING:  # a look at a table must not load the modules that compact it
     from lancelake.maintenance.optimize import OptimizeSummary
@@ -38,21 +41,21 @@ def details(operation: ops.Operation) -> str:  # noqa: C901  # one case per oper
         case ops.Restore():
             return f"to version {operation.version}"
         case ops.ReserveFragments():
-            return words.plural(operation.num_fragments, "fragment id")
+            return plural(operation.num_fragments, "fragment id")
         case ops.Update():
             return operation.update_mode.name.lower().replace("_", " ")
         case ops.UpdateConfig():
             return _config(operation)
         case ops.Rewrite():
-            return words.plural(len(operation.groups), "group")
+            return plural(len(operation.groups), "group")
         case ops.Project() | ops.Merge():
-            return words.plural(len(operation.schema.fields), "column")
+            return plural(len(operation.schema.fields), "column")
         case ops.DataReplacement():
-            return words.plural(len(operation.replacements), "file")
+            return plural(len(operation.replacements), "file")
         case ops.UpdateBases():
             return ", ".join(base.path for base in operation.new_bases)
         case ops.UpdateMemWalState():
-            return words.plural(len(operation.merged_generations), "generation")
+            return plural(len(operation.merged_generations), "generation")
         case ops.UnknownOperation():
             return f"number {operation.tag}"
         case ops.Append() | ops.Overwrite():
@@ -86,7 +89,7 @@ def _config(operation: ops.UpdateConfig) -> str:
     ]
     parts = [f"{label}{_keys(update)}" for label, update in maps if update is not None]
     if operation.field_metadata:
-        parts.append(words.plural(len(operation.field_metadata), "field"))
+        parts.append(plural(len(operation.field_metadata), "field"))
     return ", ".join(parts)
 
 
@@ -158,20 +161,20 @@ def transaction_document(transaction: Transaction) -> Json:
     return {**_fields(transaction), "operation": operation_document(transaction.operation)}
 
 
-def operation_document(operation: operations.Operation) -> Json:
+def operation_document(operation: Operation) -> Json:
     """Return an operation as an object with its name."""
     named = {"name": name(operation)}
-    if isinstance(operation, operations.UnknownOperation):
+    if isinstance(operation, UnknownOperation):
         return {**named, "tag": operation.tag, "data": _text_or_base64(operation.data)}
     return {**named, **document(operation)}
 
 
-def tag_document(name: str, tag: refs.Tag) -> Json:
+def tag_document(name: str, tag: Tag) -> Json:
     """Return a tag with its name."""
     return {"kind": "tag", "name": name, **_fields(tag)}
 
 
-def branch_document(name: str, branch: refs.Branch) -> Json:
+def branch_document(name: str, branch: Branch) -> Json:
     """Return a branch with its name."""
     return {"kind": "branch", "name": name, **_fields(branch)}
 

@@ -125,6 +125,13 @@ class OpenSegment(ABC):
         """Whether pages have rows outside of the bounds that another file states."""
         return False
 
+    def early_rows(self) -> RowIds | None:
+        """Return all rows of a segment of which an early release may have lost some.
+
+        None for other segments.
+        """
+        return None
+
 
 class SortedSegment(OpenSegment):
     """A segment with one entry for each row, in the order of the keys of their values."""

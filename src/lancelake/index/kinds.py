@@ -12,18 +12,22 @@ import pyarrow as pa
 from lancelake.errors import InvalidRequestError, suggestion
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.index.kind import IndexKind
-from lancelake.index.scalar import bitmap, bloom_filter, label_list, ngram, zone_map
+from lancelake.index.scalar.bitmap import BITMAP
+from lancelake.index.scalar.bloom_filter import BLOOM_FILTER
 from lancelake.index.scalar.btree.kind import BTREE
+from lancelake.index.scalar.label_list import LABEL_LIST
+from lancelake.index.scalar.ngram import NGRAM
+from lancelake.index.scalar.zone_map import ZONE_MAP
 from lancelake.index.text.kind import INVERTED
 from lancelake.index.vector.kind import VECTOR, VECTOR_TYPES
 
 KINDS: tuple[IndexKind, ...] = (
     BTREE,
-    bitmap.BITMAP,
-    label_list.LABEL_LIST,
-    zone_map.ZONE_MAP,
-    bloom_filter.BLOOM_FILTER,
-    ngram.NGRAM,
+    BITMAP,
+    LABEL_LIST,
+    ZONE_MAP,
+    BLOOM_FILTER,
+    NGRAM,
     INVERTED,
     VECTOR,
 )

@@ -8,9 +8,12 @@ import pyarrow as pa
 import typer
 from rich.text import Text
 
-from lancelake.cli import phrases, report, rows, tables
+from lancelake.cli import phrases
 from lancelake.cli.console import OutputFormat, job_bar
 from lancelake.cli.options import Change, CommandModule, Output, argument, option
+from lancelake.cli.report import report_version
+from lancelake.cli.rows import parse_type
+from lancelake.cli.tables import key_values
 from lancelake.core.values.writes import ColumnChange
 
 if TYPE_CHECKING:
@@ -61,9 +64,9 @@ def add_command(
     """Add columns: computed ones, or null ones with --null."""
     if bool(computed) == bool(null):
         raise typer.BadParameter("specify columns as NAME=SQL, or with --null as NAME=TYPE")
-    expressions = tables.key_values(computed, "NAME=SQL", is_sql=True)
-    types = tables.key_values(null, "NAME=TYPE", is_sql=True)
-    schema = pa.schema([pa.field(name, rows.parse_type(text)) for name, text in types.items()])
+    expressions = key_values(computed, "NAME=SQL", is_sql=True)
+    types = key_values(null, "NAME=TYPE", is_sql=True)
+    schema = pa.schema([pa.field(name, parse_type(text)) for name, text in types.items()])
     columns = change.open().columns
     if types:
         _report(output, columns.add_null(schema, choices=change.choices))
@@ -102,7 +105,7 @@ def alter_command(
     """Change the type, nullability or name of a column."""
     if type is None and nullable is None and name is None:
         raise typer.BadParameter("set --type, --nullable, --not-null or --name")
-    data_type = None if type is None else rows.parse_type(type)
+    data_type = None if type is None else parse_type(type)
     altered = ColumnChange(path=column, name=name, nullable=nullable, data_type=data_type)
     table = change.open()
     with job_bar("fragment") as progress:
@@ -119,4 +122,4 @@ def reorder_command(change: Change, columns: Names, output: Output = OutputForma
 def _report(output: OutputFormat, snapshot: Snapshot) -> None:
     names = list(snapshot.manifest.schema.names)
     text = Text(", ".join(phrases.printable(name) for name in names))
-    report.report_version(output, snapshot, {"columns": names}, [("columns", text)])
+    report_version(output, snapshot, {"columns": names}, [("columns", text)])

@@ -11,8 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from lancelake.cli import options, phrases, pictures, report, tables
+from lancelake.cli import phrases, report
 from lancelake.cli.console import OutputFormat, RowFormat, job_bar, print_json
+from lancelake.cli.options import (
+    Change,
+    CommandModule,
+    Metric,
+    Output,
+    RefineFactor,
+    RowOutput,
+    Version,
+    argument,
+    flag,
+    option,
+)
+from lancelake.cli.pictures import recall_svg
+from lancelake.cli.tables import key_values
 from lancelake.clock import SystemIds
 from lancelake.core.table import Table
 from lancelake.core.values import reads
@@ -23,18 +37,16 @@ if TYPE_CHECKING:
     from lancelake.core.values.metadata import Snapshot
     from lancelake.core.values.reads import Recall
 
-commands = options.CommandModule(
+commands = CommandModule(
     "List, create, refresh, measure and drop indices.",
     example="create photos.lance id --kind BTREE",
 )
 
 _BAR = 30
 
-Name = Annotated[str, options.argument("NAME", "Name of the index.")]
-Names = Annotated[
-    list[str] | None, options.argument("[NAME]...", "Names of indices. By default, all.")
-]
-Column = Annotated[str, options.argument("COLUMN", "Column to index; B.C is field C of struct B.")]
+Name = Annotated[str, argument("NAME", "Name of the index.")]
+Names = Annotated[list[str] | None, argument("[NAME]...", "Names of indices. By default, all.")]
+Column = Annotated[str, argument("COLUMN", "Column to index; B.C is field C of struct B.")]
 Kind = Annotated[
     str,
     typer.Option(
@@ -46,15 +58,13 @@ Kind = Annotated[
     ),
 ]
 NewName = Annotated[
-    str | None, options.option("--name", "NAME", "Name of the index. By default, COLUMN_idx.")
+    str | None, option("--name", "NAME", "Name of the index. By default, COLUMN_idx.")
 ]
-Replace = Annotated[bool, options.flag("--replace", "Replace an index of that name on the column.")]
-Empty = Annotated[
-    bool, options.flag("--empty", "Create the index without rows; `refresh` adds them.")
-]
+Replace = Annotated[bool, flag("--replace", "Replace an index of that name on the column.")]
+Empty = Annotated[bool, flag("--empty", "Create the index without rows; `refresh` adds them.")]
 Parameter = Annotated[
     list[str] | None,
-    options.option(
+    option(
         "--parameter",
         "KEY=VALUE",
         "Parameter of this kind of index, such as rows_per_zone=1024; repeatable.",
@@ -63,14 +73,14 @@ Parameter = Annotated[
 ]
 Merge = Annotated[
     int | None,
-    options.option(
+    option(
         "--merge",
         "COUNT",
         "Merge only the last COUNT segments with the new rows. By default, all.",
         min=0,
     ),
 ]
-Rebuild = Annotated[bool, options.flag("--rebuild", "Rebuild the index from all rows.")]
+Rebuild = Annotated[bool, flag("--rebuild", "Rebuild the index from all rows.")]
 
 
 def _svg_file(path: Path | None) -> Path | None:
@@ -83,7 +93,7 @@ def _svg_file(path: Path | None) -> Path | None:
 
 
 @commands.add("list", example="photos.lance")
-def list_command(version: options.Version, output: options.RowOutput = RowFormat.TABLE) -> None:
+def list_command(version: Version, output: RowOutput = RowFormat.TABLE) -> None:
     """Show all indices, and how much of the table each covers."""
     table = version.open()
     coverage = table.indices.coverage()
@@ -103,9 +113,7 @@ def list_command(version: options.Version, output: options.RowOutput = RowFormat
 
 
 @commands.add("stats", example="photos.lance caption_idx")
-def stats_command(
-    version: options.Version, name: Name, output: options.Output = OutputFormat.TABLE
-) -> None:
+def stats_command(version: Version, name: Name, output: Output = OutputFormat.TABLE) -> None:
     """Show statistics of an index and of its segments."""
     table = version.open()
     coverage = table.indices.coverage_named(name)
@@ -116,14 +124,14 @@ def stats_command(
 
 @commands.add("create", example="photos.lance id --kind BTREE")
 def create_command(
-    change: options.Change,
+    change: Change,
     column: Column,
     kind: Kind = "BTREE",
     name: NewName = None,
     replace: Replace = False,
     empty: Empty = False,
     parameter: Parameter = None,
-    output: options.Output = OutputFormat.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Build an index on a column."""
     table = change.open()
@@ -145,11 +153,11 @@ def create_command(
 
 @commands.add("refresh", example="photos.lance")
 def refresh_command(
-    change: options.Change,
+    change: Change,
     names: Names = None,
     merge: Merge = None,
     rebuild: Rebuild = False,
-    output: options.Output = OutputFormat.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Add rows that are not indexed yet, and merge segments.
 
@@ -168,10 +176,9 @@ def refresh_command(
 
 @commands.add("recall", example="photos.lance embedding -k 5 --nprobes 1,2")
 def recall_command(
-    version: options.Version,
+    version: Version,
     column: Annotated[
-        str | None,
-        options.argument("COLUMN", "The vector column. By default, the only one of the table."),
+        str | None, argument("COLUMN", "The vector column. By default, the only one of the table.")
     ] = None,
     k: Annotated[
         int, typer.Option("-k", min=1, help="Number of rows per query.")
@@ -182,21 +189,19 @@ def recall_command(
     nprobes: Annotated[
         str, typer.Option("--nprobes", metavar="N,...", help="Numbers of partitions to probe.")
     ] = ",".join(map(str, reads.DEFAULT_NPROBES)),
-    metric: options.Metric = None,
-    refine_factor: options.RefineFactor = None,
-    seed: Annotated[
-        int | None, options.option("--seed", "NUMBER", "Seed of the random sample.")
-    ] = None,
+    metric: Metric = None,
+    refine_factor: RefineFactor = None,
+    seed: Annotated[int | None, option("--seed", "NUMBER", "Seed of the random sample.")] = None,
     plot: Annotated[
         Path | None,
-        options.option(
+        option(
             "--plot",
             "FILE.svg",
             "Also plot recall against latency as an SVG file.",
             callback=_svg_file,
         ),
     ] = None,
-    output: options.Output = OutputFormat.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Measure recall and latency of a vector index against exact search."""
     table = version.open()
@@ -210,7 +215,7 @@ def recall_command(
     )
     recall = table.measure_recall(request, ids=SystemIds(seed))
     if plot is not None:
-        plot.write_text(pictures.recall_svg(recall.points, request.k), encoding="utf-8")
+        plot.write_text(recall_svg(recall.points, request.k), encoding="utf-8")
     if output is OutputFormat.JSON:
         facts = {"column": request.column, "k": request.k, "queries": recall.queries}
         points = [asdict(point) for point in recall.points]
@@ -220,9 +225,7 @@ def recall_command(
 
 
 @commands.add("drop", example="photos.lance caption_idx")
-def drop_command(
-    change: options.Change, name: Name, output: options.Output = OutputFormat.TABLE
-) -> None:
+def drop_command(change: Change, name: Name, output: Output = OutputFormat.TABLE) -> None:
     """Drop an index; its files are kept until a cleanup."""
     done = change.open().indices.drop(name, choices=change.choices)
     report.report_version(output, done, {"dropped": name}, [("dropped", phrases.printable(name))])
@@ -230,7 +233,7 @@ def drop_command(
 
 def _parameters(pairs: list[str] | None) -> dict[str, Any]:  # what a kind takes
     parameters: dict[str, Any] = {}
-    for key, text in tables.key_values(pairs, "KEY=VALUE", "'--parameter'").items():
+    for key, text in key_values(pairs, "KEY=VALUE", "'--parameter'").items():
         try:
             parameters[key] = json.loads(text)
         except ValueError:

@@ -6,8 +6,11 @@ from typing import Annotated
 
 import typer
 
-from lancelake.cli import console, phrases, report, tables
+from lancelake.cli import phrases
+from lancelake.cli.console import OutputFormat, job_bar
 from lancelake.cli.options import Change, CommandModule, Output, option
+from lancelake.cli.report import report_version
+from lancelake.cli.tables import key_values
 from lancelake.core.values.writes import Rewriting
 
 commands = CommandModule()
@@ -35,17 +38,17 @@ def update_command(
     values: Set,
     where: Where = None,
     write_mode: Mode = Rewriting.AUTO,
-    output: Output = console.OutputFormat.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Set columns of the rows that match a filter to the values of SQL expressions.
 
     Without --where, every row matches.
     """
-    updates = tables.key_values(values, "COLUMN=SQL", "'--set'", is_sql=True)
+    updates = key_values(values, "COLUMN=SQL", "'--set'", is_sql=True)
     table = change.open()
-    with console.job_bar("part") as progress:
+    with job_bar("part") as progress:
         done = table.update(
             updates, where, rewriting=write_mode, choices=change.choices, progress=progress
         )
     rows = phrases.plural(done.rows, "row")
-    report.report_version(output, done.snapshot, {"updated": done.rows}, [("updated", rows)])
+    report_version(output, done.snapshot, {"updated": done.rows}, [("updated", rows)])

@@ -6,8 +6,11 @@ from typing import Annotated
 
 import typer
 
-from lancelake.cli import console, source_files, tables, write_run
+from lancelake.cli import source_files
+from lancelake.cli.console import OutputFormat
 from lancelake.cli.options import Branch, CommandModule, Message, Output, StorageOptions, Uri
+from lancelake.cli.tables import open_head, place_of
+from lancelake.cli.write_run import write_sources
 from lancelake.commit.snapshot import Snapshot
 from lancelake.core.table_place import TablePlace
 from lancelake.core.values import writes
@@ -98,7 +101,7 @@ def write_command(
     branch: Branch = None,
     message: Message = None,
     options: StorageOptions = None,
-    output: Output = console.OutputFormat.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """Write files to a table, in one version.
 
@@ -106,9 +109,9 @@ def write_command(
     their names. Appended columns are cast to the types of the table; types of other text values are
     inferred from the first rows.
     """
-    place = tables.place_of(uri, options).location
+    place = place_of(uri, options).location
     files = find_sources(
-        sources, lambda source: tables.place_of(source, options).location, FOLDER_SUFFIXES
+        sources, lambda source: place_of(source, options).location, FOLDER_SUFFIXES
     )
     base = _existing(place, branch)
     chosen = writes.WriteOptions(
@@ -131,7 +134,7 @@ def write_command(
         delimiter=delimiter,
         partitions=partition_columns([f.name for f in files]) if partitions else {},
     )
-    write_run.write_sources(base, place, reading, chosen, output)
+    write_sources(base, place, reading, chosen, output)
 
 
 def _data_version(name: str | None) -> writes.FileVersion | None:
@@ -142,4 +145,4 @@ def _existing(place: Location, branch: str | None) -> Snapshot | None:
     """Open the table, which need not exist unless a branch is specified."""
     if branch is None:
         return open_existing(place)
-    return tables.open_head(TablePlace(place), branch).snapshot
+    return open_head(TablePlace(place), branch).snapshot

@@ -13,9 +13,11 @@ import numpy.typing as npt
 
 from lancelake.data.byte_source import ByteSource
 from lancelake.errors import CorruptTableError, InvalidRequestError
+from lancelake.format import schema_codec
 from lancelake.format.fragment import DataFile
 from lancelake.format.frozen import parse
 from lancelake.format.ids import FieldId
+from lancelake.format.schema import Schema
 from lancelake.proto import file_pb2, table_pb2
 
 T = TypeVar("T")
@@ -225,6 +227,14 @@ def load(source: ByteSource, file: DataFile, wanted: Iterable[FieldId]) -> Layou
     geometry = _Geometry.of(file, metadata.page_table_position, row_offsets.size - 1)
     pages = reads.run(_pages(geometry, tuple(wanted)))
     return Layout(row_offsets=row_offsets, pages=pages, size_bytes=size_bytes, tail=tail)
+
+
+def load_schema(source: ByteSource) -> Schema:
+    """Read the schema that a file has for its own columns."""
+    size_bytes = source.size_bytes()
+    tail = _tail(source, size_bytes)
+    message = LegacyReads(source, size_bytes=size_bytes, known=[tail]).run(_manifest(tail))
+    return schema_codec.decode(message.fields, {})
 
 
 def _tail(source: ByteSource, size_bytes: int) -> Chunk:

@@ -40,6 +40,10 @@ class BitmapSegment(keyed_sets.KeyedSegment):
             case _:
                 return None
 
+    def early_rows(self) -> RowIds | None:
+        """Return all rows of a segment that may have lost nulls; None for others."""
+        return self._table.early_rows()
+
     def has_rows_twice(self) -> bool:
         """Whether a row is in the sets of two values. Reads all sets."""
         seen, count = EMPTY, 0
@@ -74,17 +78,10 @@ class Bitmap(kind.IndexKind):
     name = "BITMAP"
     details_type = "bitmapindexdetails"
     order = kind.Order.VALUE
-    has_early_layouts = True
 
     def accepts(self, dtype: pa.DataType) -> bool:
         """Whether values of a type have an order."""
         return has_order(dtype)
-
-    def reads(self, folder: SegmentFolder) -> bool:
-        """Whether a release since 2.0 wrote the sets; compactions of others may have lost nulls."""
-        return folder.fits(
-            keyed_sets.FILE, lambda name: keyed_sets.STATISTICS in folder.open(name).metadata
-        )
 
     def wrote(self, names: Collection[str], dtype: pa.DataType) -> bool:
         """Whether there is a file of sets, which is not one of the elements of lists."""

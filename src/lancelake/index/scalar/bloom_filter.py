@@ -21,6 +21,7 @@ from lancelake.format.hashing import U64
 from lancelake.format.index_meta import IndexDetails
 from lancelake.format.primary_key import DEFAULT_ITEMS, DEFAULT_PROBABILITY
 from lancelake.index import kind
+from lancelake.index import kind as index_kind
 from lancelake.index.row_sets import Answer
 from lancelake.index.scalar.zones import (
     BOUNDS,
@@ -110,13 +111,13 @@ class _BloomFilter(ZoneKind):
         """Whether columns of a type can be indexed."""
         return has_hash(dtype)
 
-    def open(self, facts: kind.SegmentFacts) -> _Segment:
+    def open(self, facts: index_kind.SegmentFacts) -> _Segment:
         """Open a segment."""
         return _Segment(facts)
 
     def merge(
-        self, segments: kind.Segments, rows: kind.BuildInput, folder: SegmentFolder
-    ) -> kind.BuiltSegment:
+        self, segments: index_kind.Segments, rows: index_kind.BuildInput, folder: SegmentFolder
+    ) -> index_kind.BuiltSegment:
         """Write the filters of segments whose fragments are kept, and those of new rows."""
         kind.ensure_known(self.name, rows.parameters, (ITEMS, PROBABILITY))
         old = [(_Segment(facts), keep) for facts, keep in segments]
@@ -131,7 +132,7 @@ class _BloomFilter(ZoneKind):
             has_null = zone.values.null_count > 0
             writer.add(zone, (*zone.bounds, has_null, hashing.encode(blocks)))
         entry = writer.finish({_ITEMS_KEY: str(items), _PROBABILITY_KEY: repr(rate)})
-        return kind.BuiltSegment(details=_DETAILS, index_version=0, files=(entry,))
+        return index_kind.BuiltSegment(details=_DETAILS, index_version=0, files=(entry,))
 
 
 def _with_hashes(zones: Iterable[Zone], at_once: int) -> Iterator[tuple[Zone, U64]]:
@@ -148,7 +149,7 @@ class _Segment(ZoneSegment):
 
     file_name = FILE
 
-    def __init__(self, facts: kind.SegmentFacts) -> None:
+    def __init__(self, facts: index_kind.SegmentFacts) -> None:
         super().__init__(facts)
         self._cached: list[Filters] | None = None
 
@@ -239,7 +240,7 @@ class _Segment(ZoneSegment):
             PROBABILITY: rate,
         }
 
-    def parameters(self) -> kind.Parameters:
+    def parameters(self) -> index_kind.Parameters:
         """Return the number of rows of a zone, and how often a filter may be wrong."""
         items, rate = self.setup
         return {ITEMS: items, PROBABILITY: rate}

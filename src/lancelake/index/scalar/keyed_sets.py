@@ -293,6 +293,13 @@ class KeyTable:
             return None
         return cache.kept(self._uri, NULL_LISTS, self._null_lists, lambda ids: ids.size_bytes)
 
+    def early_rows(self) -> row_sets.RowIds | None:
+        """Return the rows of all sets that a release before 2.0 wrote; None for others."""
+        if STATISTICS in self._reader.metadata:
+            return None
+        every = range(len(self.column.order))
+        return cache.kept(self._uri, "all rows", lambda: self.rows(every), lambda x: x.size_bytes)
+
     def sets(self) -> Iterator[KeyedSet]:
         """Yield all keys with their rows, in key order."""
         return self._by_key(self._set)

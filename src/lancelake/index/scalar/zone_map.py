@@ -22,6 +22,7 @@ from lancelake.expr import condition
 from lancelake.expr.literals import is_float
 from lancelake.format.index_meta import IndexDetails
 from lancelake.index import kind
+from lancelake.index import kind as index_kind
 from lancelake.index.row_sets import Answer
 from lancelake.index.scalar.zones import BOUNDS, Mask, ZoneFileWriter, ZoneKind, ZoneSegment, cut
 from lancelake.proto import index_pb2
@@ -270,13 +271,13 @@ class _ZoneMap(ZoneKind):
             or types.is_decimal256(dtype)
         )
 
-    def open(self, facts: kind.SegmentFacts) -> _Segment:
+    def open(self, facts: index_kind.SegmentFacts) -> _Segment:
         """Open a segment."""
         return _Segment(facts)
 
     def merge(
-        self, segments: kind.Segments, rows: kind.BuildInput, folder: SegmentFolder
-    ) -> kind.BuiltSegment:
+        self, segments: index_kind.Segments, rows: index_kind.BuildInput, folder: SegmentFolder
+    ) -> index_kind.BuiltSegment:
         """Write the zones of segments whose fragments are kept, and those of new rows."""
         kind.ensure_known(self.name, rows.parameters, (ROWS_PER_ZONE,))
         old = [(_Segment(facts), keep) for facts, keep in segments]
@@ -289,7 +290,7 @@ class _ZoneMap(ZoneKind):
             writer.add(zone, (bounds.least, bounds.greatest, *counts, *zone.bounds))
         entry = writer.finish({ROWS_PER_ZONE: str(size)})
         details = _details(size, has_null_bitmap=writer.knows_nulls)
-        return kind.BuiltSegment(details=details, index_version=0, files=(entry,))
+        return index_kind.BuiltSegment(details=details, index_version=0, files=(entry,))
 
 
 def _details(rows_per_zone: int, *, has_null_bitmap: bool) -> IndexDetails:
@@ -373,7 +374,7 @@ class _Segment(ZoneSegment):
         """Return the number of zones, and of rows in each."""
         return {"num_zones": self.file.num_rows, "rows_per_zone": self.rows_per_zone}
 
-    def parameters(self) -> kind.Parameters:
+    def parameters(self) -> index_kind.Parameters:
         """Return the number of rows of a zone."""
         return {ROWS_PER_ZONE: self.rows_per_zone}
 

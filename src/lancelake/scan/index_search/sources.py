@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.deletion_files import RowMeta
+from lancelake.data.deletion_files import RowMeta, known_deletions
 from lancelake.errors import (
     CorruptTableError,
     DamagedIndexError,
@@ -97,6 +97,38 @@ def lacks_rows(snapshot: Snapshot, segment: OpenSegment, coverage: Coverage) -> 
     covered = (by_id[FragmentId(number)] for number in coverage.fragments)
     rows = (live_rows(snapshot.files, snapshot.manifest_at, fragment) for fragment in covered)
     return segment.num_entries() < sum(rows)
+
+
+def is_unreliable(
+    snapshot: Snapshot, entry: IndexMetadata, segment: OpenSegment, coverage: Coverage
+) -> bool:
+    """Whether searches of a segment of an early release would miss rows.
+
+    Releases that record the files of a segment do not leave such segments.
+    """
+    if entry.files:
+        return False
+    if segment.has_stale_bounds():
+        return True
+    if coverage.stored is not IdKind.ADDRESS:
+        return False
+    rows = segment.early_rows()
+    return rows is not None and not _has_live_rows(snapshot, rows, coverage)
+
+
+def _has_live_rows(snapshot: Snapshot, indexed: RowIds, coverage: Coverage) -> bool:
+    """Whether a set has all rows of the covered fragments that are not deleted.
+
+    Releases before 0.30 lost the rows of nulls when they compacted a table with a BITMAP.
+    """
+    by_id = FragmentList.of(snapshot.manifest.fragments).by_id()
+    for number in coverage.fragments:
+        fragment = by_id[FragmentId(number)]
+        rows = physical_rows(snapshot.files, snapshot.manifest_at, fragment)
+        live = BitMap(range(rows)) - known_deletions(snapshot.files, fragment)
+        if live - indexed.parts.get(number, BitMap()):
+            return False
+    return True
 
 
 def uncertain_rows(snapshot: Snapshot, coverage: Coverage) -> RowIds:
@@ -204,8 +236,7 @@ class IndexSources:
                 coverage = ranked_coverage(self._snapshot, segment, coverage)
             if lacks_rows(self._snapshot, segment, coverage):
                 return None
-            # Releases that record the files of a segment do not leave such bounds.
-            if not entry.files and segment.has_stale_bounds():
+            if is_unreliable(self._snapshot, entry, segment, coverage):
                 return None
         return IndexSource(index=entry.name, kind=kind, segment=segment, coverage=coverage)
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lancelake.data.codec.index_file import IndexFileWriter, SegmentFolder
+from lancelake.data.codec.index_file import IndexFileReader, IndexFileWriter, SegmentFolder
+from lancelake.data.codec.readers import LegacyFormatError
+from lancelake.data.legacy.legacy_index_file import LegacyIndexFile
 from lancelake.errors import InternalError
 from lancelake.format.index_meta import IndexFile
 from lancelake.index.kind import ROW_ID, VALUE
@@ -19,6 +21,7 @@ LOOKUP_FILE = "page_lookup.lance"
 PAGE_FILE = "page_data.lance"
 
 VALUES, IDS = "values", "ids"
+_EARLY_IDS = "row_ids"
 MIN, MAX, NULL_COUNT, PAGE = "min", "max", "null_count", "page_idx"
 
 PAGE_ROWS = "batch_size"
@@ -42,6 +45,29 @@ def part_lookup(part: int) -> str:
 def part_number(place: int) -> int:
     """Return the number of the part with the range at this position."""
     return place << 32
+
+
+def ids_name(schema: pa.Schema) -> str:
+    """Name of the column of row ids: releases before 0.33 had another."""
+    names = schema.names
+    return _EARLY_IDS if _EARLY_IDS in names and IDS not in names else IDS
+
+
+def has_early_names(folder: SegmentFolder) -> bool:
+    """Whether a release before 0.33 wrote a segment."""
+    return not folder.fits(PAGE_FILE, lambda name: _has_names(open_file(folder, name).schema))
+
+
+def _has_names(schema: pa.Schema) -> bool:
+    return ids_name(schema) == IDS
+
+
+def open_file(folder: SegmentFolder, name: str) -> IndexFileReader:
+    """Open a file of a segment, in the format of its release."""
+    try:
+        return folder.open(name)
+    except LegacyFormatError:
+        return LegacyIndexFile(folder.file(name))
 
 
 def page_schema(dtype: pa.DataType) -> pa.Schema:

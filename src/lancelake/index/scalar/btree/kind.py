@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
+from lancelake.data.legacy.legacy_index_file import LegacyIndexFile
 from lancelake.engine.port import Stages
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.condition import Comparison, IsNull, Leaf, Membership, Operator
@@ -161,7 +162,7 @@ class BTreeSegment(kind.SortedSegment):
         """Stream the values and row ids of one file of pages."""
         schema = row_schema(self._dtype)
         reader = self._pages().reader(part)
-        columns = [build.VALUES, build.IDS]
+        columns = [build.VALUES, build.ids_name(reader.schema)]
         reader.require(*columns)
         for batch in reader.batches(columns=columns):
             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
@@ -270,11 +271,18 @@ class BTree(kind.IndexKind):
         return key_order.has_order(dtype)
 
     def reads(self, folder: SegmentFolder) -> bool:
-        """Whether the pages have the columns that releases write since 0.33."""
-        columns = {build.VALUES, build.IDS}
-        return folder.fits(
-            build.PAGE_FILE, lambda name: columns <= set(folder.open(name).schema.names)
-        )
+        """Whether the files have a layout that is read, with the nulls if there are any."""
+
+        def has_nulls() -> bool:
+            return bool(open_lookup(folder).null_counts.any())
+
+        def is_read(name: str) -> bool:
+            file = build.open_file(folder, name)
+            columns = {build.VALUES, build.ids_name(file.schema)}
+            is_legacy = isinstance(file, LegacyIndexFile)
+            return columns <= set(file.schema.names) and not (is_legacy and has_nulls())
+
+        return folder.fits(build.PAGE_FILE, is_read)
 
     def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> kind.IdKind:
         """Return whether a segment stores addresses or stable row ids."""

@@ -105,7 +105,7 @@ def open_lookup(folder: SegmentFolder) -> Lookup:
 def _load(folder: SegmentFolder) -> Lookup:
     # A search reads a page next, and the disk can be busy with its file meanwhile.
     folder.expect(build.PAGE_FILE)
-    return _read(folder.open(build.LOOKUP_FILE), folder.file(build.LOOKUP_FILE).path)
+    return _read(build.open_file(folder, build.LOOKUP_FILE), folder.file(build.LOOKUP_FILE).path)
 
 
 def _read(reader: IndexFileReader, path: str) -> Lookup:
@@ -216,7 +216,7 @@ class Pages:
         is_kept = len(missing) <= MOST_KEPT
         for number, batch in self._read_pages(list(missing)):
             keys = self._keys(number, batch.column(build.VALUES))
-            ids = batch.column(build.IDS).to_numpy()
+            ids = batch.column(build.ids_name(batch.schema)).to_numpy()
             if is_kept:
                 cache.keep(self._uri, (build.VALUES, number), keys, int(keys.nbytes))
                 cache.keep(self._uri, (build.IDS, number), ids, ids.nbytes)
@@ -247,7 +247,7 @@ class Pages:
         return cache.kept(self._uri, part, lambda: self._open(part), lambda _: 0)
 
     def _open(self, part: PageFile) -> IndexFileReader:
-        reader = self._folder.open(part.name)
+        reader = build.open_file(self._folder, part.name)
         if -(-reader.num_rows // self._lookup.page_rows) != part.pages:
             path = self._folder.file(part.name).path
             msg = f"index file {path} has {reader.num_rows} rows for {part.pages} pages"
@@ -274,11 +274,11 @@ class Pages:
                 (number - part.first) * size,
                 (stop - part.first) * size,
                 batch_rows=size * _PAGES_AT_ONCE,
-                columns=(build.IDS,) if only_ids else None,
+                columns=(build.ids_name(reader.schema),) if only_ids else None,
             )
             wanted = set(run)
             for batch in batches:
-                reader.require(build.VALUES, build.IDS)
+                reader.require(build.VALUES, build.ids_name(reader.schema))
                 for start in range(0, batch.num_rows, size):
                     if number in wanted:
                         page = batch.slice(start, size)
@@ -322,7 +322,7 @@ def has_stale_bounds(folder: SegmentFolder, lookup: Lookup) -> bool:
     Reads at most three values of each page.
     """
     parts = (part for part in lookup.parts if part.pages)
-    return any(_is_stale(folder.open(part.name), lookup, part) for part in parts)
+    return any(_is_stale(build.open_file(folder, part.name), lookup, part) for part in parts)
 
 
 def _is_stale(reader: IndexFileReader, lookup: Lookup, part: PageFile) -> bool:
