@@ -264,7 +264,7 @@ public final class TableRules {
       for (int i = 0; i < before.size(); i++) {
         AttributeReference other = (AttributeReference) before.apply(i);
         if (other.name().equals(column.name())) {
-          return other.withNullability(column.nullable());
+          return column.withExprId(other.exprId()).withQualifier(other.qualifier());
         }
       }
       return column;
