@@ -19,10 +19,9 @@ from lance.fragment import write_fragments as official_write
 from benchmarks import tables
 from benchmarks.measure import Case, compare
 from lancelake.clock import SystemIds
-from lancelake.data.column_file import WriteTask
-from lancelake.data.fragment_writer import write_fragments
+from lancelake.data.column_file import WriteTask, write_fragments
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import FileVersion
 from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from lancelake.txn.conflict_matrix import markdown
+from lancelake.txn.conflict_matrix import matrix
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "conflicts.md"
@@ -55,6 +56,23 @@ def page() -> str:
     releases = dict.fromkeys(entry["release"] for entry in entries)
     parts = [_release(name, [e for e in entries if e["release"] == name]) for name in releases]
     return INTRODUCTION + markdown() + RELEASES + "".join(parts)
+
+
+def markdown() -> str:
+    """Print the matrix, and below it the conditions of each cell that has any."""
+    rows = matrix()
+    names = [cell.theirs.__name__ for cell in rows[0]]
+    lines = [_line(["mine \\ theirs", *names]), _line(["---"] * (len(names) + 1))]
+    lines += [_line([row[0].mine.__name__, *(cell.mark for cell in row)]) for row in rows]
+    lines += ["", "Conditions, where the outcome depends on more than the two kinds:", ""]
+    for cell in (c for row in rows for c in row if len(c.outcomes) > 1):
+        reasons = "; ".join(cell.conditions)
+        lines.append(f"- {cell.mine.__name__} after {cell.theirs.__name__}: {reasons}")
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _release(name: str, entries: list[dict[str, Any]]) -> str:

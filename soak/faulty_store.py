@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import lancelake.storage.open_stores as opening
+import lancelake.storage.location as opening
 from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.storage.store import ObjectStore
 from soak.journal import Journal

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Latest, open_snapshot
 from lancelake.maintenance.check.finding import Severity
 from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.setup import bucketed, flush_tails, initialize
 from lancelake.memwal.table_check import check_table
 from lancelake.memwal.view import Freshness, open_view
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 from soak.checker import Verdict
 from soak.checks.finding import Finding, Wrong
 from soak.history import lines

@@ -22,9 +22,10 @@ def install() -> None:
 
 def update_key_index(committed: Committed) -> None:
     """Bring the key index of a table up to date, if it has one."""
-    from lancelake.table.config import from_config  # noqa: PLC0415
+    from lancelake.table.config import KEY_INDEX, from_config  # noqa: PLC0415
 
-    settings = from_config(committed.snapshot.manifest.config)
+    config = committed.snapshot.manifest.config
+    settings = from_config(config) if KEY_INDEX in config else None
     if settings is None:
         return
     from lancelake.table.index import refresh  # noqa: PLC0415
@@ -39,9 +40,12 @@ def update_key_index(committed: Committed) -> None:
 
 def clean_up_if_due(committed: Committed) -> None:
     """Remove old versions, if the table's settings say that it is time."""
-    from lancelake.maintenance.cleanup import run  # noqa: PLC0415
+    from lancelake.table.publish import INTERVAL  # noqa: PLC0415
 
-    run.clean_up_if_due(committed.snapshot)
+    if INTERVAL in committed.snapshot.manifest.config:
+        from lancelake.maintenance.cleanup import run  # noqa: PLC0415
+
+        run.clean_up_if_due(committed.snapshot)
 
 
 def retire_wal_if_replaced(committed: Committed) -> None:

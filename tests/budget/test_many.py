@@ -12,16 +12,14 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
 from lancelake.describe.summary import describe
 from lancelake.maintenance.check.run import check
 from lancelake.maintenance.optimize import OptimizeSettings, optimize
 from lancelake.maintenance.repair import plan
-from lancelake.storage import disk_sync
-from lancelake.storage import open_stores as opening
+from lancelake.storage import disk_sync, location
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 from tests.cli.conftest import run as run  # noqa: PLC0414  # a fixture
 from tests.support.counting_store import CountingStore
 
@@ -53,7 +51,7 @@ def count(monkeypatch: pytest.MonkeyPatch) -> Count:
         stores.append(CountingStore(LocalStore(uri)))
         return stores[-1]
 
-    monkeypatch.setattr(opening, "LocalStore", counted)
+    monkeypatch.setattr(location, "LocalStore", counted)
 
     def of(operation: Callable[[], object]) -> Calls:
         stores.clear()

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.data.deletion_files import DELETIONS
+from lancelake.data.fragment_reader import DELETIONS
 from lancelake.feed.changed_rows import run
 from lancelake.pylance import LanceDataset
-from lancelake.storage import open_stores as opening
-from lancelake.storage.location import Location
-from lancelake.storage.session import default_session
+from lancelake.storage import location
+from lancelake.storage.location import LocalStore, Location, cloud_store, default_session
 from tests.support.counting_store import CountingStore
 from tests.support.read_tables import varied, versioned
 from tests.support.s3_server import s3_server
@@ -72,12 +71,12 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
     """Count the calls of every store that is opened from now on, when nothing is known yet."""
     account = Account()
     default_session().caches[DELETIONS].clear()
-    disk, cloud = opening.LocalStore, opening.cloud_store
+    disk, cloud = LocalStore, cloud_store
     monkeypatch.setattr(
-        opening, "LocalStore", lambda uri: account.counted(CountingStore(disk(uri)))
+        location, "LocalStore", lambda uri: account.counted(CountingStore(disk(uri)))
     )
     monkeypatch.setattr(
-        opening, "cloud_store", lambda *where: account.counted(CountingStore(cloud(*where)))
+        location, "cloud_store", lambda *where: account.counted(CountingStore(cloud(*where)))
     )
     return account
 

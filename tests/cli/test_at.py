@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lancelake.cli.tables import open_at
+from lancelake.commit.snapshot import AtVersion, open_snapshot
 from lancelake.core.table_place import TablePlace
 from lancelake.errors import InvalidRequestError, RefNotFoundError
 from lancelake.storage.location import Location
-from lancelake.table.open import AtVersion, open_snapshot
 from tests.support.official import Official
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.commit.candidate import tally
-from lancelake.data import column_file
+from lancelake.data.column_file import DataFileWriter
 from lancelake.storage.local import LocalStore
 from tests.cli.conftest import Run
 
@@ -43,7 +43,7 @@ def interrupted(call: Callable[..., object], *, after: bool) -> Callable[..., ob
 def test_a_write_that_is_stopped_leaves_no_files(
     rows: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = column_file.DataFileWriter
+    writer = DataFileWriter
     monkeypatch.setattr(writer, "write", interrupted(writer.write, after=True))
     result = run("write", rows, tmp_path / "t.lance")
     assert (result.exit_code, result.stderr) == (130, "Stopped: nothing was committed\n")

@@ -9,8 +9,8 @@ from typing import Any
 
 from typer.testing import Result
 
+from lancelake.commit.snapshot import list_tags
 from lancelake.storage.location import Location
-from lancelake.table.open import list_tags
 
 Document = Callable[..., Any]
 Run = Callable[..., Result]

@@ -16,8 +16,7 @@ from lancelake.describe.documents import document, flag_names, transaction_docum
 from lancelake.format import operations as ops
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.operations.update_config import MapUpdate
-from lancelake.format.transaction import Transaction
+from lancelake.format.operations import MapUpdate, Transaction
 from tests.strategies.format_operations import BY_KIND, transactions
 from tests.strategies.format_values import manifests
 

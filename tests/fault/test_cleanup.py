@@ -18,8 +18,7 @@ from lancelake.maintenance.check.finding import Severity
 from lancelake.maintenance.check.run import check
 from lancelake.maintenance.cleanup.plan import CleanupPolicy
 from lancelake.maintenance.cleanup.run import clean_up
-from lancelake.storage import disk_sync
-from lancelake.storage import open_stores as opening
+from lancelake.storage import disk_sync, location
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
 from tests.support import cleanup_oracle as oracle
@@ -60,7 +59,7 @@ def stores(calls: FailingCalls) -> Iterator[None]:
         return _OneByOne(calls.on(LocalStore(uri)), lambda _, __, carry_out: carry_out())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opening, "LocalStore", opened)
+        patch.setattr(location, "LocalStore", opened)
         yield
 
 
@@ -156,7 +155,7 @@ def test_files_that_the_store_does_not_remove_are_reported_and_removed_later(
         return _Manifests(refused.on(LocalStore(root)), LocalStore(root))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opening, "LocalStore", opened)
+        patch.setattr(location, "LocalStore", opened)
         report = clean_up(Location.parse(uri), POLICY)
     assert len(report.failed) > 0
     assert set(report.totals) == {"manifest"}

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from lancelake.clock import SystemClock, SystemIds
-from lancelake.commit.fixed_version import create_table
-from lancelake.commit.loop import commit
-from lancelake.commit.request import CommitServices
-from lancelake.commit.versions import VersionLine, open_line
+from lancelake.commit.candidate import CommitServices
+from lancelake.commit.loop import commit, create_table
+from lancelake.commit.snapshot import VersionLine, open_line
 from lancelake.errors import AlreadyExistsError
 from lancelake.format.operations import Overwrite
 from lancelake.maintenance.check.run import check

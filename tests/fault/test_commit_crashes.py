@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from lancelake.commit.fixed_version import clone_table, create_table
-from lancelake.commit.loop import commit
-from lancelake.commit.request import CommitRequest, CommitResult
+from lancelake.commit.candidate import CommitRequest, CommitResult
+from lancelake.commit.loop import clone_table, commit, create_table
 from lancelake.errors import LanceTableError, StorageError, UncertainCommitError
 from lancelake.format.ids import Version
 from lancelake.format.operations import Clone, Overwrite

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lancelake.commit.candidate import CommitRequest, CommitResult
 from lancelake.commit.loop import commit
-from lancelake.commit.request import CommitRequest, CommitResult
 from lancelake.errors import (
     ContentionError,
     StorageDeniedError,

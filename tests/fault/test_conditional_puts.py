@@ -14,8 +14,8 @@ from uuid import UUID
 import pytest
 
 import lancelake.pylance as lance
-import lancelake.storage.open_stores as opening
-from lancelake.commit.snapshot import Snapshot
+import lancelake.storage.location as opening
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
 from lancelake.errors import (
     LanceTableError,
     StorageDeniedError,
@@ -29,7 +29,6 @@ from lancelake.storage.location import Location
 from lancelake.storage.options import RetryingStore
 from lancelake.table.config import migrate_manifest_names
 from lancelake.table.index.parallel import BuildRecord
-from lancelake.table.open import Latest, open_snapshot
 from tests.support.memwal_tables import INLINE, rows, seen
 from tests.support.s3_server import S3Server, s3_server
 from tests.support.set_clock import ManualClock

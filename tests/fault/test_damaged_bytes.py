@@ -15,32 +15,37 @@ from google.protobuf.message import Message
 from pyroaring import BitMap
 
 from lancelake.errors import LanceTableError
-from lancelake.format import deletion, index_meta, manifest_codec, primary_key, refs, transaction
+from lancelake.format import deletion, index_meta, primary_key, refs
+from lancelake.format import operations as ops
 from lancelake.format.arrow_schema import (
     public_field,
     public_schema,
     storage_field,
     storage_schema,
 )
-from lancelake.format.bases import BasePath
-from lancelake.format.fragment import DeletionFileType, ExternalFile, Fragment
+from lancelake.format.fragment import BasePath, DeletionFileType, ExternalFile, Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import BaseId, FieldId, Version
-from lancelake.format.merged_generation import MergedGeneration
+from lancelake.format.index_meta import MergedGeneration
+from lancelake.format.manifest import decode_manifest, encode_manifest
 from lancelake.format.operations import (
+    BloomKeys,
     Clone,
+    ExactKeys,
+    KeyExistenceFilter,
     Merge,
     Operation,
     Overwrite,
     Project,
+    Transaction,
     Update,
     UpdateBases,
     UpdateMemWalState,
+    decode_transaction,
+    encode_transaction,
 )
-from lancelake.format.primary_key import BloomKeys, ExactKeys, KeyExistenceFilter
 from lancelake.format.rowids import RowIdSequence, VersionSequence
 from lancelake.format.schema import Schema
-from lancelake.format.transaction import Transaction
 from lancelake.proto import table_pb2, transaction_pb2
 from tests.fault import odd_values
 from tests.fault.damage import SEED, bounded, flips, truncations
@@ -60,12 +65,12 @@ def attempt(step: Callable[[], object]) -> None:
 
 
 def read_manifest(data: bytes) -> None:
-    found = manifest_codec.decode(data)
+    found = decode_manifest(data)
     attempt(lambda: found.manifest.timestamp)
     attempt(lambda: found.manifest.has_stable_row_ids)
     read_schema(found.manifest.schema)
     read_fragments(found.manifest.fragments)
-    attempt(lambda: manifest_codec.encode(found.manifest))
+    attempt(lambda: encode_manifest(found.manifest))
     attempt(lambda: pickle.dumps(found.manifest))
     if found.index_section is not None:
         attempt(lambda: read_indices(found.index_section or b""))
@@ -120,9 +125,9 @@ def read_indices(data: bytes) -> None:
 
 
 def read_transaction(data: bytes) -> None:
-    found = transaction.decode(data)
+    found = decode_transaction(data)
     read_operation(found.operation)
-    transaction.encode(found)
+    encode_transaction(found)
     pickle.dumps(found)
 
 
@@ -132,7 +137,7 @@ def read_operation(operation: Operation) -> None:
     if isinstance(operation, Update):
         read_fragments((*operation.new_fragments, *operation.updated_fragments))
         if operation.inserted_rows is not None:
-            primary_key.encode(operation.inserted_rows)
+            ops.encode_keys(operation.inserted_rows)
 
 
 def read_array(data: bytes) -> object:
@@ -155,7 +160,7 @@ def read_branch(data: bytes) -> object:
 
 def written(operation: Operation) -> bytes:
     properties = FrozenMap({"__lance_commit_message": "why"})
-    return transaction.encode(
+    return encode_transaction(
         Transaction(read_version=Version(7), uuid="u", operation=operation, properties=properties)
     )
 
@@ -177,7 +182,7 @@ def with_everything() -> bytes:
         tag="v1",
     )
     section = manifest("14.0.2", "create_index").index_section
-    return manifest_codec.encode(made, index_section=section, transaction=found.inline_transaction)
+    return encode_manifest(made, index_section=section, transaction=found.inline_transaction)
 
 
 def runs() -> bytes:

@@ -13,8 +13,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.maintenance.check.finding import Severity
 from lancelake.maintenance.check.run import check
-from lancelake.storage import disk_sync
-from lancelake.storage import open_stores as opening
+from lancelake.storage import disk_sync, location
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
 from tests.support.failing_store import Crash, FailingCalls, Stop
@@ -75,7 +74,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stores(calls: FailingCalls) -> Iterator[None]:
     """Let every store of local files be hit."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opening, "LocalStore", lambda uri: calls.on(LocalStore(uri)))
+        patch.setattr(location, "LocalStore", lambda uri: calls.on(LocalStore(uri)))
         yield
 
 

@@ -12,8 +12,7 @@ import pytest
 from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.view import Freshness
-from lancelake.storage import disk_sync
-from lancelake.storage import open_stores as opening
+from lancelake.storage import disk_sync, location
 from lancelake.storage.local import LocalStore
 from tests.support.failing_store import Crash, FailingCalls, Stop
 from tests.support.memwal_tables import keys, new_table, newest, rows, seen, writer
@@ -73,7 +72,7 @@ def _work(uri: Path, model: Acknowledged) -> None:
 def stores(calls: FailingCalls) -> Iterator[None]:
     """Let every store of local files be hit."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opening, "LocalStore", lambda uri: calls.on(LocalStore(uri)))
+        patch.setattr(location, "LocalStore", lambda uri: calls.on(LocalStore(uri)))
         yield
 
 

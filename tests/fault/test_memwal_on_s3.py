@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
 from lancelake.errors import LanceTableError
 from lancelake.memwal.collect import collect_garbage
 from lancelake.memwal.merge import merge_generations
@@ -19,7 +19,6 @@ from lancelake.memwal.setup import bucketed, flush_tails, initialize
 from lancelake.memwal.table_writer import TableWriter
 from lancelake.memwal.view import Freshness
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 from soak.endpoint import BUCKET, endpoint, options_of
 from soak.faulty_store import Faults, misbehaving
 from soak.journal import Journal as FaultLog

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Latest, open_snapshot
 from lancelake.errors import (
     CorruptTableError,
     InvalidRequestError,
@@ -28,12 +29,9 @@ from lancelake.memwal.region import details_of
 from lancelake.memwal.setup import bucketed, initialize
 from lancelake.memwal.table_writer import TableWriter
 from lancelake.memwal.view import Freshness, open_view
-from lancelake.storage import disk_sync
-from lancelake.storage import open_stores as opening
+from lancelake.storage import disk_sync, location
 from lancelake.storage.local import LocalStore
-from lancelake.storage.location import Location
-from lancelake.storage.session import Session
-from lancelake.table.open import Latest, open_snapshot
+from lancelake.storage.location import Location, Session
 from lancelake.table.publish import CommitChoices, new_transaction, publish
 from tests.support.failing_store import FailingCalls
 from tests.support.manual_clock import ManualClock
@@ -139,7 +137,7 @@ def full_disk(first: int) -> Iterator[FailingCalls]:
 
     calls = FailingCalls(range(first, first + 10_000), error=full, only=WRITES)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opening, "LocalStore", lambda uri: calls.on(LocalStore(uri)))
+        patch.setattr(location, "LocalStore", lambda uri: calls.on(LocalStore(uri)))
         yield calls
 
 

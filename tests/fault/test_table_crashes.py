@@ -13,8 +13,7 @@ import pytest
 
 from lancelake.maintenance.check.finding import Severity
 from lancelake.maintenance.check.run import check
-from lancelake.storage import disk_sync
-from lancelake.storage import open_stores as opening
+from lancelake.storage import disk_sync, location
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
 from tests.fault.table_works import WORKS, Seen, begin, clone_of, seen
@@ -66,7 +65,7 @@ def no_waiting_for_the_disk() -> Iterator[None]:
 def stores(calls: FailingCalls) -> Iterator[None]:
     """Let every store of local files be hit."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opening, "LocalStore", lambda uri: calls.on(LocalStore(uri)))
+        patch.setattr(location, "LocalStore", lambda uri: calls.on(LocalStore(uri)))
         yield
 
 

@@ -14,7 +14,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from pyroaring import BitMap
 
 import lancelake.pylance as lance
-from lancelake.format import deletion
+from lancelake.format.deletion import ARROW_SCHEMA
 from lancelake.format.fragment import DeletionFileType
 from lancelake.proto import table_pb2
 from lancelake.pylance import Blob, blob_array, blob_field
@@ -76,7 +76,7 @@ def file_cases(outside: Outside) -> Iterator[tuple[str, Tamper]]:
     everything.add_range(0, 1 << 32)
     everything.run_optimize()
     yield "bitmap of all rows", lambda root: _deletions(root, bytes(everything.serialize()))
-    zeros = pa.table([pa.array([0] * 5_000_000, pa.uint32())], schema=deletion.ARROW_SCHEMA)
+    zeros = pa.table([pa.array([0] * 5_000_000, pa.uint32())], schema=ARROW_SCHEMA)
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_file(sink, zeros.schema, options=options) as writer:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from lancelake.format import index_meta, layout, manifest_codec, transaction
-from lancelake.format.manifest_codec import ManifestFile
-from lancelake.format.transaction import Transaction
+from lancelake.format import index_meta, layout
+from lancelake.format.manifest import ManifestFile, decode_manifest
+from lancelake.format.operations import Transaction, decode_transaction
 from lancelake.txn.options import TableState
 from tests.support.official import Official
 
@@ -262,8 +262,8 @@ def state_of(file: ManifestFile) -> TableState:
 
 
 def _step(uri: str, path: Path) -> Step:
-    file = manifest_codec.decode(path.read_bytes())
+    file = decode_manifest(path.read_bytes())
     data = file.inline_transaction
     if data is None:
         data = Path(uri, "_transactions", file.manifest.transaction_file).read_bytes()
-    return Step(state=state_of(file), transaction=transaction.decode(data))
+    return Step(state=state_of(file), transaction=decode_transaction(data))

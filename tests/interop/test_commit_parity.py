@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lancelake.commit.fixed_version import commit_detached, create_table
-from lancelake.commit.loop import commit
+from lancelake.commit.candidate import CommitResult
+from lancelake.commit.loop import commit, commit_detached, create_table
 from lancelake.commit.ref_files import RefTarget, create_tag
-from lancelake.commit.request import CommitResult
-from lancelake.commit.versions import VersionLine, open_line
+from lancelake.commit.snapshot import VersionLine, open_line
 from lancelake.format import layout
 from lancelake.format.ids import Version
 from lancelake.format.operations import Append, Operation, Overwrite

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
 import lancelake.pylance as lance
-from lancelake.data.column_file import WriteTask
-from lancelake.data.fragment_writer import write_fragments
+from lancelake.data.column_file import WriteTask, write_fragments
 from lancelake.errors import RetryableConflictError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.fragment import Fragment

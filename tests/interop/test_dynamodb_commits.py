@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from lancelake.commit.candidate import CommitResult
 from lancelake.commit.external_store import ExternalHandler, PublishedEntry
 from lancelake.commit.loop import commit
-from lancelake.commit.request import CommitResult
-from lancelake.commit.versions import VersionLine, open_line
+from lancelake.commit.snapshot import VersionLine, open_line
 from lancelake.storage.location import Location
 from tests.support.official import Official
 from tests.support.s3_server import S3Server, s3_server

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lancelake.format import index_meta, manifest_codec
+from lancelake.format import index_meta
+from lancelake.format.manifest import decode_manifest
 from tests.support.official import Official
 
 ROWS = 300
@@ -59,8 +60,7 @@ ADDED_SINCE_4 = {
 
 def described(root: str) -> dict[str, tuple[str | None, dict[str, Any]]]:
     manifests = [
-        manifest_codec.decode(path.read_bytes())
-        for path in (Path(root) / "_versions").glob("*.manifest")
+        decode_manifest(path.read_bytes()) for path in (Path(root) / "_versions").glob("*.manifest")
     ]
     newest = max(manifests, key=lambda found: found.manifest.version)
     assert newest.index_section is not None

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lancelake.format import operations as ops
-from lancelake.format.primary_key import KeyExistenceFilter
+from lancelake.format.operations import KeyExistenceFilter
 from lancelake.txn import key_bloom
 from tests.interop.official_histories import read
 from tests.support.official import Official

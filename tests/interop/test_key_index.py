@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Latest, open_snapshot
 from lancelake.maintenance.optimize import optimize
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 from tests.support.official import Official
 from tests.support.sound_tables import findings
 

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pytest
 
 from lancelake.data.legacy.legacy_file import LegacyFile
-from lancelake.format import manifest_codec
 from lancelake.format.fragment import Fragment
-from lancelake.format.manifest import Manifest
+from lancelake.format.manifest import Manifest, decode_manifest
 from tests.support.compare import assert_same_table
 from tests.support.legacy_tables import MemorySource, pruned
 from tests.support.official import RELEASES, Official, is_installed
@@ -107,7 +106,7 @@ COLUMNS |= {
 
 def newest(root: Path) -> tuple[MemorySource, Manifest]:
     files = {path: path.read_bytes() for path in (root / "_versions").glob("*.manifest")}
-    manifests = {path: manifest_codec.decode(data).manifest for path, data in files.items()}
+    manifests = {path: decode_manifest(data).manifest for path, data in files.items()}
     path = max(manifests, key=lambda p: manifests[p].version)
     return MemorySource(files[path], name=path.name), manifests[path]
 

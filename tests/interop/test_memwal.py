@@ -14,7 +14,7 @@ import lancelake.pylance as lance
 from lancelake.errors import UnsupportedError, WriterFencedError
 from lancelake.format.ids import FieldId
 from lancelake.format.memwal import wal_keys
-from lancelake.format.memwal.region_spec import Bucketed, Unsharded
+from lancelake.format.memwal.details import Bucketed, Unsharded
 from lancelake.memwal.collect import collect_garbage
 from lancelake.memwal.generations import open_generation, read_generation
 from lancelake.memwal.merge import merge_generations

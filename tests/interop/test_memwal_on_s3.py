@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Latest, open_snapshot
 from lancelake.errors import WriterFencedError
 from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.search import find_rows
 from lancelake.memwal.setup import bucketed, initialize
 from lancelake.memwal.view import Freshness, open_view
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 from tests.support.memwal_tables import keys, rows, seen, writer
 from tests.support.s3_server import S3Server, s3_server
 

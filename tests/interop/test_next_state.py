@@ -12,12 +12,13 @@ from lancelake.format import operations as ops
 from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
-from lancelake.format.operations.update_config import MapUpdate
+from lancelake.format.operations import MapUpdate, Transaction
 from lancelake.format.rowids import VersionSequence
 from lancelake.format.schema import Schema
-from lancelake.format.transaction import Transaction
-from lancelake.txn import build, index_coverage, row_id_assignment, table_metadata
+from lancelake.txn import build, table_metadata
+from lancelake.txn.fragments import row_id_values
 from lancelake.txn.options import BuildOptions, TableState, VersionChoices
+from lancelake.txn.overlap import holds_addresses
 from tests.interop.official_histories import HISTORIES, LATER_HISTORIES, Step, read, written
 from tests.support.official import Official
 
@@ -113,7 +114,7 @@ def _forget_faults(step: Step, before: Step, ours: dict[str, Any], theirs: dict[
         case ops.UpdateConfig():
             theirs["schema"] = _with_key_marks(theirs["schema"])
         case ops.Rewrite():
-            held = {i.uuid for i in before.state.indices if index_coverage.holds_addresses(i)}
+            held = {i.uuid for i in before.state.indices if holds_addresses(i)}
             if before.state.manifest.has_stable_row_ids:
                 for state in (ours, theirs):
                     state["indices"] = {k: v for k, v in state["indices"].items() if k not in held}
@@ -171,9 +172,7 @@ def _plain_fragment(fragment: Fragment) -> dict[str, Any]:
         "files": fragment.files,
         "deletion file": fragment.deletion_file,
         "rows": fragment.physical_rows,
-        "ids": None
-        if fragment.row_ids is None
-        else row_id_assignment.row_id_values(fragment).tolist(),
+        "ids": None if fragment.row_ids is None else row_id_values(fragment).tolist(),
         "created": _versions(fragment.created_at_versions, rows),
         "updated": _versions(fragment.last_updated_at_versions, rows),
         "unknown": fragment.unknown,

@@ -14,7 +14,7 @@ import pytest
 
 import lancelake.pylance as ours
 import lancelake.pylance.query as q
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
 from lancelake.errors import UnsupportedError
 from lancelake.index.stored_segment import StoredIndices
 from lancelake.index.text.analyzer import ensure_known
@@ -22,7 +22,6 @@ from lancelake.index.text.kind import TextSegment
 from lancelake.index.text.parameters import LANGUAGES
 from lancelake.index.text.stop_words import of_language
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 from tests.support.official import RELEASES, Official, OfficialPool
 
 ONLY_CURRENT = ("Arabic", "Greek", "Romanian", "Tamil", "Turkish")

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from lancelake.format import layout, manifest_codec, transaction
+from lancelake.format import layout
+from lancelake.format.manifest import decode_manifest
+from lancelake.format.operations import decode_transaction, encode_transaction
 from lancelake.pylance._dataset.transactions import Transaction, from_transaction, to_transaction
 from tests.interop import plain_values
 from tests.interop.plain_values import plain, printed
@@ -140,16 +142,16 @@ def told(
     ]
 
 
-def decoded(root: Path, version: int) -> transaction.Transaction:
+def decoded(root: Path, version: int) -> Transaction:
     """Read what led to a version straight from the table's files."""
     for path in (root / "_versions").iterdir():
         name = layout.parse_manifest_name(path.name)
         if name is not None and name.version == version:
-            file = manifest_codec.decode(path.read_bytes())
+            file = decode_manifest(path.read_bytes())
             data = file.inline_transaction
             if data is None:
                 data = (root / "_transactions" / file.manifest.transaction_file).read_bytes()
-            return transaction.decode(data)
+            return decode_transaction(data)
     raise LookupError(version)
 
 
@@ -213,7 +215,7 @@ def test_the_release_fails_only_where_its_own_classes_do(told):
 def test_nothing_is_lost_on_the_way_to_users_and_back(told):
     for each in told:
         entry = to_transaction(each.ours)
-        assert transaction.decode(transaction.encode(entry)) == entry, each.where
+        assert decode_transaction(encode_transaction(entry)) == entry, each.where
         assert from_transaction(entry) == each.ours or is_base(each.ours), each.where
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lancelake.format import index_meta, layout, manifest_codec
-from lancelake.format.manifest_codec import ManifestFile
+from lancelake.format import index_meta, layout
+from lancelake.format.manifest import ManifestFile, decode_manifest
 from lancelake.pylance._dataset.index_values import describe, inform
 from lancelake.pylance._values.fragment_metadata import FragmentMetadata, from_fragment
 from lancelake.pylance.schema import LanceSchema, json_to_schema, schema_to_json
@@ -124,7 +124,7 @@ WITHOUT_MAP = pa.schema([field for field in ARROW if field.name != "m"], ARROW.m
 def manifest(uri: str) -> ManifestFile:
     found = [layout.parse_manifest_name(path.name) for path in Path(uri, "_versions").iterdir()]
     newest = max((name for name in found if name is not None), key=lambda name: name.version)
-    return manifest_codec.decode(Path(uri, "_versions", newest.name).read_bytes())
+    return decode_manifest(Path(uri, "_versions", newest.name).read_bytes())
 
 
 def fragments(uri: str) -> list[FragmentMetadata]:

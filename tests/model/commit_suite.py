@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lancelake.commit.candidate import Landed
+from lancelake.commit.candidate import CommitRequest, CommitResult, Landed
 from lancelake.commit.loop import commit
-from lancelake.commit.request import CommitRequest, CommitResult
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import CommitError, UncertainCommitError
-from lancelake.format import layout, manifest_codec
+from lancelake.format import layout
 from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.manifest import encode_manifest
 from lancelake.format.operations import Restore
 from lancelake.storage.store import ObjectStore
-from lancelake.txn import build
+from lancelake.txn.build import next_state
 from lancelake.txn.options import TableState
 from tests.support.scheduled_store import (
     EVERY,
@@ -132,13 +132,13 @@ def _ensure_replays(done: Run, commits: Sequence[Landed], where: str) -> None:
         options = replace(OPTIONS, timestamp_ns=after.manifest.timestamp_ns or 0)
         op = mine.operation
         restored = states[op.version] if isinstance(op, Restore) else None
-        built = build.next_state(mine, states[version - 1], options, restored=restored)
+        built = next_state(mine, states[version - 1], options, restored=restored)
         assert _bytes(built) == _bytes(after), f"version {version} is not its log's: {where}"
         states[version] = after
 
 
 def _bytes(state: TableState) -> tuple[bytes, object]:
-    return manifest_codec.encode(state.manifest), state.indices
+    return encode_manifest(state.manifest), state.indices
 
 
 def _ensure_recorded(done: Run, commits: Sequence[Landed], where: str) -> None:

@@ -8,14 +8,18 @@ from uuid import UUID
 from pyroaring import BitMap
 
 from lancelake.clock import SystemIds
-from lancelake.commit.request import CommitRequest
+from lancelake.commit.candidate import CommitRequest
 from lancelake.commit.snapshot import Snapshot
-from lancelake.format.bases import BasePath
-from lancelake.format.fragment import Fragment
+from lancelake.format.fragment import BasePath, Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import BaseId, FieldId, FragmentId, Version
-from lancelake.format.index_meta import MEM_WAL, IndexDetails, IndexFile, IndexMetadata
-from lancelake.format.merged_generation import MergedGeneration
+from lancelake.format.index_meta import (
+    MEM_WAL,
+    IndexDetails,
+    IndexFile,
+    IndexMetadata,
+    MergedGeneration,
+)
 from lancelake.format.operations import (
     Append,
     CreateIndex,
@@ -25,15 +29,15 @@ from lancelake.format.operations import (
     Operation,
     Overwrite,
     Project,
+    Replacement,
     ReserveFragments,
     Restore,
     Rewrite,
+    RewriteGroup,
     Update,
     UpdateBases,
     UpdateMemWalState,
 )
-from lancelake.format.operations.data_replacement import Replacement
-from lancelake.format.operations.rewrite import RewriteGroup
 from lancelake.storage.store import ObjectStore
 from lancelake.txn.rules import AffectedRows
 from tests.support.table_builder import (

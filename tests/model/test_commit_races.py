@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.commit.request import CommitRequest
+from lancelake.commit.candidate import CommitRequest
 from lancelake.format.ids import FragmentId, Version
 from lancelake.format.operations import Append, Delete, Operation, Overwrite, Restore
 from tests.model.commit_suite import Race, ensure_sound, every_run, run, two_fragment_table

@@ -9,18 +9,17 @@ from uuid import UUID
 import pytest
 from pyroaring import BitMap
 
-from lancelake.commit.request import CommitRequest
+from lancelake.commit.candidate import CommitRequest
 from lancelake.commit.snapshot import Snapshot
-from lancelake.format import index_meta, layout, manifest_codec
+from lancelake.format import index_meta, layout
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FieldId, FragmentId, Version
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexDetails, IndexMetadata
-from lancelake.format.manifest import FeatureFlags
-from lancelake.format.operations import CreateIndex, Restore, Rewrite
-from lancelake.format.operations.rewrite import RewriteGroup, RewrittenIndex
+from lancelake.format.manifest import FeatureFlags, encode_manifest
+from lancelake.format.operations import CreateIndex, Restore, Rewrite, RewriteGroup, RewrittenIndex
 from lancelake.format.rowids import Range, RowIdSequence, VersionSequence
 from lancelake.proto import table_pb2
-from lancelake.txn import fragment_reuse
+from lancelake.txn import fragments
 from lancelake.txn.options import TableState
 from tests.model.commit_suite import Race, Run, ensure_sound, every_run
 from tests.model.operations import MEM_WAL_ENTRY, Change, changes
@@ -102,7 +101,7 @@ def _with_index(store: DictStore, *, stable: bool) -> Snapshot:
         )
     section = index_meta.encode_section((INDEX, MEM_WAL_ENTRY))
     inline = file.inline_transaction
-    data = manifest_codec.encode(manifest, index_section=section, transaction=inline)
+    data = encode_manifest(manifest, index_section=section, transaction=inline)
     store.put(layout.manifest(name.name), data)
     return line.load(name)
 
@@ -201,7 +200,7 @@ def _ensure_covered(state: TableState, where: str) -> None:
     if state.manifest.has_stable_row_ids or state.index_named(FRAGMENT_REUSE):
         built = built | {COMPACTED}
     numbers = {f.id: _number(f) for f in state.manifest.fragments}
-    for index in fragment_reuse.followed(state.indices):
+    for index in fragments.follow_moves(state.indices):
         if index.name == INDEX.name:
             known = {COMPACTED} if index.uuid == REMAPPED.new_id else built
             covered = [numbers[i] for i in index.fragments() or () if i in numbers]

@@ -13,7 +13,7 @@ from lancelake.clock import SystemIds
 from lancelake.memwal.region import details_of
 from lancelake.memwal.writer import RegionWriter
 from lancelake.storage import disk_sync
-from lancelake.storage.session import Session
+from lancelake.storage.location import Session
 from lancelake.storage.store import ObjectStore
 from tests.model.test_memwal_collection import CHANGES, Race
 from tests.support.explored_states import Explorer, Works

@@ -16,16 +16,13 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.clock import SystemIds
-from lancelake.commit.snapshot import Snapshot
-from lancelake.storage import disk_sync
-from lancelake.storage import open_stores as opening
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
+from lancelake.storage import disk_sync, location
 from lancelake.storage.local import LocalStore
-from lancelake.storage.location import Location
-from lancelake.storage.session import Session
+from lancelake.storage.location import Location, Session
 from lancelake.storage.store import ObjectStore
 from lancelake.table.merge.clauses import InsertAll, MergeSpec, UpdateAll
 from lancelake.table.merge.run import merge
-from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices
 from lancelake.table.rows import delete, update
 from tests.support.failing_store import InterceptedStore
@@ -200,7 +197,7 @@ def _run(
 
     base = open_snapshot(Location.parse(str(place)), Latest())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opening, "LocalStore", store)
+        patch.setattr(location, "LocalStore", store)
         writers = {
             name: writer(work, base, seed) for seed, (name, work) in enumerate(works.items())
         }

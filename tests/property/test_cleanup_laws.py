@@ -14,13 +14,12 @@ from lancelake.clock import SystemClock
 from lancelake.engine.port import LocalEngine
 from lancelake.maintenance.check.finding import Severity
 from lancelake.maintenance.check.run import check
-from lancelake.maintenance.cleanup import run as cleaning
+from lancelake.maintenance.cleanup import run
 from lancelake.maintenance.cleanup.plan import CleanupPolicy, PlannedCleanup, make_plan
 from lancelake.maintenance.cleanup.run import CleanupReport, clean_up
 from lancelake.maintenance.reachable import Family
 from lancelake.storage import disk_sync
-from lancelake.storage.location import Location
-from lancelake.storage.session import Session
+from lancelake.storage.location import Location, Session
 from tests.support import cleanup_oracle as oracle
 from tests.support.cleanup_oracle import DETACHED, Ask
 from tests.support.random_lives import REUSES, Life
@@ -122,7 +121,7 @@ def interleaved(life: Life, steps: random.Random) -> Iterator[None]:
         return load(*args)  # type: ignore[arg-type]  # passed on
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cleaning, "make_plan", planned)
+        patch.setattr(run, "make_plan", planned)
         patch.setattr(Family, "load", staticmethod(loaded))
         yield
 

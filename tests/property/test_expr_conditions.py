@@ -10,11 +10,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lancelake.expr import predicate as predicates
 from lancelake.expr.bind import bind
 from lancelake.expr.condition import ListMatch, ListTest, SqlLeaf, leaves
 from lancelake.expr.evaluate import Evaluator
-from lancelake.expr.predicate import Predicate, condition_sql, predicate
+from lancelake.expr.predicate import Predicate, _SqlSource, condition_sql, predicate
 from lancelake.format.arrow_schema import from_arrow
 
 TYPES = {
@@ -158,7 +157,7 @@ def test_a_condition_has_the_truth_that_datafusion_gives_it(
 def test_a_condition_that_is_read_here_is_the_one_that_datafusion_reads(text: str) -> None:
     assume(text not in ("null", "not (null)"))
     read_here = understood(text).condition
-    with mock.patch.object(predicates._SqlSource, "plain", return_value=None):
+    with mock.patch.object(_SqlSource, "plain", return_value=None):
         assert condition_sql(understood(text).condition) == condition_sql(read_here)
 
 

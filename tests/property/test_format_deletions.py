@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from lancelake.format import deletion, roaring
+from lancelake.format import deletion
 from lancelake.format.fragment import DeletionFileType
+from lancelake.format.row_address import ensure_well_formed
 
 ENCODINGS = list(DeletionFileType)
 offsets = st.integers(0, (1 << 32) - 1)
@@ -46,7 +47,7 @@ def test_every_bitmap_of_the_library_is_well_formed(rows, optimize):
     if optimize:
         bitmap.run_optimize()
 
-    roaring.ensure_well_formed(bytes(bitmap.serialize()))
+    ensure_well_formed(bytes(bitmap.serialize()))
 
 
 @given(row_sets)

@@ -8,18 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.format import (
-    bases,
-    fragment,
-    index_meta,
-    manifest_codec,
-    merged_generation,
-    primary_key,
-    refs,
-    schema_codec,
-    transaction,
-)
-from lancelake.format.operations import UnknownOperation
+from lancelake.format import fragment, index_meta, refs
+from lancelake.format import operations as ops
+from lancelake.format.manifest import decode_manifest, encode_manifest
+from lancelake.format.operations import UnknownOperation, decode_transaction, encode_transaction
+from lancelake.format.schema import decode_schema, encode_schema
 from tests.strategies import format_operations
 from tests.strategies import format_values as values
 
@@ -29,8 +22,8 @@ FROM_THE_FUTURE = UnknownOperation(tag=115, data=b"\x9a\x07\x03abc")
 
 @given(values.manifests(), st.none() | values.blob, st.none() | values.blob)
 def test_a_manifest_file_is_read_as_it_was_written(manifest, section, inline):
-    data = manifest_codec.encode(manifest, index_section=section, transaction=inline)
-    found = manifest_codec.decode(data)
+    data = encode_manifest(manifest, index_section=section, transaction=inline)
+    found = decode_manifest(data)
 
     assert (found.manifest, found.index_section, found.inline_transaction) == (
         manifest,
@@ -41,21 +34,21 @@ def test_a_manifest_file_is_read_as_it_was_written(manifest, section, inline):
 
 @given(values.manifests())
 def test_a_manifest_is_the_same_after_pickling(manifest):
-    found = manifest_codec.decode(manifest_codec.encode(manifest)).manifest
+    found = decode_manifest(encode_manifest(manifest)).manifest
 
     assert pickle.loads(pickle.dumps(found)) == manifest
 
 
 @given(values.manifests())
 def test_equal_manifests_have_equal_hashes(manifest):
-    found = manifest_codec.decode(manifest_codec.encode(manifest)).manifest
+    found = decode_manifest(encode_manifest(manifest)).manifest
 
     assert hash(found) == hash(manifest)
 
 
 @given(values.schemas())
 def test_a_schema_is_read_as_it_was_written(schema):
-    assert schema_codec.decode(schema_codec.encode(schema), schema.metadata) == schema
+    assert decode_schema(encode_schema(schema), schema.metadata) == schema
 
 
 @given(values.fragments())
@@ -70,7 +63,7 @@ def test_a_data_file_is_read_as_it_was_written(value):
 
 @given(values.base_paths())
 def test_a_base_path_is_read_as_it_was_written(value):
-    assert bases.decode(bases.encode(value)) == value
+    assert fragment.BASE.decode(fragment.BASE.encode(value)) == value
 
 
 @given(values.tuples(values.index_entries()))
@@ -80,12 +73,12 @@ def test_an_index_section_is_read_as_it_was_written(value):
 
 @given(values.key_filters())
 def test_a_key_filter_is_read_as_it_was_written(value):
-    assert primary_key.decode(primary_key.encode(value)) == value
+    assert ops.decode_keys(ops.encode_keys(value)) == value
 
 
 @given(values.merged_generations())
 def test_a_merged_generation_is_read_as_it_was_written(value):
-    assert merged_generation.decode(merged_generation.encode(value)) == value
+    assert index_meta.MERGED_GENERATION.decode(index_meta.MERGED_GENERATION.encode(value)) == value
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -93,14 +86,14 @@ def test_a_merged_generation_is_read_as_it_was_written(value):
 def test_a_transaction_is_read_as_it_was_written(kind, data):
     value = data.draw(format_operations.transactions(format_operations.BY_KIND[kind]))
 
-    assert transaction.decode(transaction.encode(value)) == value
+    assert decode_transaction(encode_transaction(value)) == value
 
 
 @given(format_operations.transactions(st.just(FROM_THE_FUTURE)))
 def test_a_transaction_of_a_newer_release_is_written_as_it_was(value):
-    data = transaction.encode(value)
+    data = encode_transaction(value)
 
-    assert transaction.encode(transaction.decode(data)) == data
+    assert encode_transaction(decode_transaction(data)) == data
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

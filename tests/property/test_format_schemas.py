@@ -6,8 +6,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.format import logical_types, schema_codec
+from lancelake.format import logical_types
 from lancelake.format.arrow_schema import from_arrow, public_schema, storage_schema
+from lancelake.format.schema import decode_schema, encode_schema
 from tests.strategies.arrow_types import arrow_types
 from tests.strategies.tables import schemas
 from tests.strategies.target import Target
@@ -47,7 +48,7 @@ def test_a_storage_schema_makes_the_same_table_schema_again(schema):
 def test_a_table_schema_is_read_as_it_was_written(schema):
     made = from_arrow(schema)
 
-    assert schema_codec.decode(schema_codec.encode(made), made.metadata) == made
+    assert decode_schema(encode_schema(made), made.metadata) == made
 
 
 @given(schemas(WIDEST), st.integers(0, 1000))

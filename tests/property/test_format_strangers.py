@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import pytest
 from google.protobuf.message import Message
 
-from lancelake.format import index_meta, manifest_codec, transaction
+from lancelake.format import index_meta
+from lancelake.format.manifest import decode_manifest, encode_manifest
+from lancelake.format.operations import decode_transaction, encode_transaction
 from lancelake.proto import table_pb2, transaction_pb2
 from tests.unit.format.golden.files import RELEASES, STEPS, read
 
@@ -80,12 +82,12 @@ def test_a_field_of_a_newer_writer_is_written_again(release, level):
         manifest = manifest_message(read(release, f"{step}.manifest"))
         manifest.base_paths.add(id=0, path="p")
         count += with_strangers(manifest, level)
-        again = manifest_codec.encode(manifest_codec.decode(framed(manifest)).manifest)
+        again = encode_manifest(decode_manifest(framed(manifest)).manifest)
         assert manifest_message(again) == manifest
 
         committed = transaction_pb2.Transaction.FromString(read(release, f"{step}.txn"))
         count += with_strangers(committed, level)
-        again = transaction.encode(transaction.decode(committed.SerializeToString()))
+        again = encode_transaction(decode_transaction(committed.SerializeToString()))
         assert transaction_pb2.Transaction.FromString(again) == committed
 
     assert count > 0
@@ -93,7 +95,7 @@ def test_a_field_of_a_newer_writer_is_written_again(release, level):
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_field_of_a_newer_writer_is_kept_in_the_index_section(release):
-    data = manifest_codec.decode(read(release, "create_index.manifest")).index_section
+    data = decode_manifest(read(release, "create_index.manifest")).index_section
     assert data is not None
     section = table_pb2.IndexSection.FromString(data)
     with_strangers(section, "lance.table.IndexMetadata")

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import Version
+from lancelake.format.operations import Transaction
 from lancelake.format.rowids import VersionSequence
-from lancelake.format.transaction import Transaction
-from lancelake.txn import build, conflict_matrix, registry, row_id_assignment
+from lancelake.txn import build, conflict_matrix
+from lancelake.txn.fragments import row_id_values
 from lancelake.txn.options import TableState
 from lancelake.txn.rules import AffectedRows, Compatible, Context, Retryable
 from tests.strategies.table_changes import Change, Deletions, changes, live_rows
@@ -34,16 +35,14 @@ def after_both(
     middle = committed(first, base)
     rows = None if second.rows is None else AffectedRows(dict(second.rows))
     context = Context(base=base, theirs_after=middle, affected_rows=rows)
-    verdict = registry.conflicts(second.operation, first.operation, context)
+    verdict = build.conflicts(second.operation, first.operation, context)
     if not isinstance(verdict, Compatible):
         return None
     transaction = Transaction(
         read_version=base.manifest.version, uuid="0", operation=second.operation
     )
     if verdict.needs_rebase:
-        outcome = registry.rebase(
-            transaction, middle, base=base, affected_rows=rows, port=deletions
-        )
+        outcome = build.rebase(transaction, middle, base=base, affected_rows=rows, port=deletions)
         if isinstance(outcome, Retryable):
             return None
         transaction = outcome
@@ -124,7 +123,7 @@ def ensure_row_ids(state: TableState, deletions: Deletions) -> None:
     live: list[int] = []
     for fragment in state.manifest.fragments:
         rows = fragment.physical_rows or 0
-        values = [int(i) for i in row_id_assignment.row_id_values(fragment)]
+        values = [int(i) for i in row_id_values(fragment)]
         assert len(values) == rows
         assert all(i < state.manifest.next_row_id for i in values)
         ensure_versions(fragment, rows, state.manifest.version)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import lancelake.storage.open_stores as opening
+import lancelake.storage.location as opening
 from lancelake.errors import StorageUnavailableError
 from lancelake.storage.location import Location
 from lancelake.storage.store import ObjectStore

@@ -159,7 +159,7 @@ import lancelake
 from pyspark.sql import functions as f
 from lancelake.spark import LanceTable, register
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
+from lancelake.commit.snapshot import Latest, open_snapshot
 from tests.support.spark_connect import connect_session
 
 path = sys.argv[1]

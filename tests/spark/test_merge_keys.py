@@ -10,13 +10,11 @@ import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.format.operations import Update
-from lancelake.format.primary_key import KeyExistenceFilter
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
+from lancelake.format.operations import KeyExistenceFilter, Update
 from lancelake.spark import LanceTable, write
 from lancelake.spark.streaming.upserts import merge_batches
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 
 COLUMNS = "id long, k string, v long, gone boolean"
 KEYED: dict[str, str | Callable[[], Column]] = {

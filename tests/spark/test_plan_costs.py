@@ -22,7 +22,8 @@ from lancelake.spark.planning.catalog import LanceCatalog
 from lancelake.spark.reading import read_plan, scan
 from lancelake.spark.reading.read_plan import ReadRequest, read_bytes, scan_plan
 from lancelake.spark.reading.scan import LanceScan
-from lancelake.storage import open_stores as opening
+from lancelake.storage import location
+from lancelake.storage.location import LocalStore
 from tests.support.counting_store import CountingStore
 
 ROWS = 4000
@@ -239,14 +240,14 @@ def test_a_table_is_not_pruned_by_the_values_of_a_join(
 def paths(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the paths of all calls to stores that are opened from now on."""
     seen: list[str] = []
-    real = opening.LocalStore  # type: ignore[attr-defined]
+    real = LocalStore  # type: ignore[attr-defined]
 
     class Watched(CountingStore):
         def _called(self, call: str, *paths: str) -> None:
             seen.extend(f"{call} {path}" for path in paths)
             super()._called(call, *paths)
 
-    monkeypatch.setattr(opening, "LocalStore", lambda *a, **k: Watched(real(*a, **k)))
+    monkeypatch.setattr(location, "LocalStore", lambda *a, **k: Watched(real(*a, **k)))
     return seen
 
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import lancelake
 from lancelake.cli.group import app
-from lancelake.format.transaction import COMMIT_MESSAGE
+from lancelake.format.operations import COMMIT_MESSAGE
 from lancelake.spark import write
 from lancelake.spark.options import WRITE_OPTIONS
 from lancelake.table.operation_record import record_of

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Latest, open_snapshot
 from lancelake.memwal.status import read_entries
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 from tests.spark_faults.verdict import ensure_sound
 from tests.spark_faults.works import FILES, doomed, parts, table_of
 from tests.support.official import Official

@@ -12,23 +12,24 @@ from lancelake.format.operations import (
     CreateIndex,
     DataReplacement,
     Delete,
+    MapUpdate,
     Merge,
     Operation,
     Overwrite,
     Project,
+    Replacement,
     ReserveFragments,
     Restore,
     Rewrite,
+    RewriteGroup,
+    RewrittenIndex,
+    Transaction,
     Update,
     UpdateBases,
     UpdateConfig,
     UpdateMemWalState,
+    UpdateMode,
 )
-from lancelake.format.operations.data_replacement import Replacement
-from lancelake.format.operations.rewrite import RewriteGroup, RewrittenIndex
-from lancelake.format.operations.update import UpdateMode
-from lancelake.format.operations.update_config import MapUpdate
-from lancelake.format.transaction import Transaction
 from tests.strategies import format_values as values
 from tests.strategies.format_values import flag, i32, strangers, text, tuples, u32, u64, uuids
 

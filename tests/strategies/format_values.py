@@ -9,20 +9,19 @@ from typing import TypeVar
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from lancelake.format.bases import BasePath
-from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import (
+    BasePath,
     DataFile,
     DeletionFile,
     DeletionFileType,
     ExternalFile,
+    FileVersion,
     Fragment,
 )
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.index_meta import IndexDetails, IndexFile, IndexMetadata
+from lancelake.format.index_meta import IndexDetails, IndexFile, IndexMetadata, MergedGeneration
 from lancelake.format.manifest import Manifest, WriterVersion
-from lancelake.format.merged_generation import MergedGeneration
-from lancelake.format.primary_key import BloomKeys, ExactKeys, KeyExistenceFilter
+from lancelake.format.operations import BloomKeys, ExactKeys, KeyExistenceFilter
 from lancelake.format.refs import Branch, Fork, Tag
 from lancelake.format.schema import DictionaryPage, Encoding, Field, Schema
 

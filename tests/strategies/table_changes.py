@@ -13,12 +13,10 @@ from lancelake.format import operations as ops
 from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId, Version
-from lancelake.format.operations import Operation
-from lancelake.format.operations.data_replacement import Replacement
-from lancelake.format.operations.rewrite import RewriteGroup
-from lancelake.format.operations.update_config import MapUpdate
+from lancelake.format.operations import MapUpdate, Operation, Replacement, RewriteGroup
 from lancelake.format.rowids import RowIdSequence, VersionSequence
-from lancelake.txn import conflict_matrix, row_id_assignment
+from lancelake.txn import conflict_matrix
+from lancelake.txn.fragments import row_id_values
 from lancelake.txn.options import TableState
 
 
@@ -107,7 +105,7 @@ def _update(draw: DrawFn, head: TableState, deletions: Deletions, label: str) ->
     moved = sum(len(rows) for rows in taken.values())
     new = _new(label, moved + inserted)
     if head.manifest.has_stable_row_ids:
-        ids = [row_id_assignment.row_id_values(current[i])[list(rows)] for i, rows in taken.items()]
+        ids = [row_id_values(current[i])[list(rows)] for i, rows in taken.items()]
         new = replace(new, row_ids=RowIdSequence.of(np.concatenate(ids)).encode())
     op = ops.Update(
         updated_fragments=updated,
@@ -128,7 +126,7 @@ def _compact(draw: DrawFn, head: TableState, deletions: Deletions, label: str) -
     new = replace(_new(f"{label}-compacted", len(live)), id=FragmentId(number))
     if head.manifest.has_stable_row_ids:
         made = VersionSequence.constant(1, rows=len(live)).encode()
-        ids = RowIdSequence.of(row_id_assignment.row_id_values(old)[live]).encode()
+        ids = RowIdSequence.of(row_id_values(old)[live]).encode()
         new = replace(new, row_ids=ids, created_at_versions=made, last_updated_at_versions=made)
     group = RewriteGroup(old_fragments=(old,), new_fragments=(new,))
     return Change(operation=ops.Rewrite(groups=(group,)))

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 import lancelake.pylance as ours
 from lancelake.data.codec.index_file import SegmentFolder
-from lancelake.format import index_meta, manifest_codec
+from lancelake.format import index_meta
 from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.manifest import decode_manifest
 from lancelake.index.kind import IdKind, IndexKind, OpenSegment, SegmentFacts
 from lancelake.pylance._dataset.index_values import Index, IndexFile
 from lancelake.storage.location import Location
@@ -75,7 +76,7 @@ def add_index(uri: str, kind: IndexKind, column: str, **parameters: Any) -> str:
 def entries_of(uri: str) -> tuple[IndexMetadata, ...]:
     """Return the index entries of the newest version."""
     paths = (Path(uri) / "_versions").glob("*.manifest")
-    found = [manifest_codec.decode(path.read_bytes()) for path in paths]
+    found = [decode_manifest(path.read_bytes()) for path in paths]
     newest = max(found, key=lambda each: each.manifest.version)
     return index_meta.decode_section(newest.index_section or b"")
 

@@ -8,18 +8,16 @@ from pathlib import Path
 import pyarrow as pa
 
 import lancelake.pylance as lance
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
 from lancelake.format.index_meta import MEM_WAL
 from lancelake.format.memwal import wal_files
+from lancelake.format.memwal.details import SPEC_ID
 from lancelake.format.memwal.region_manifest import RegionManifest
-from lancelake.format.memwal.region_spec import SPEC_ID
 from lancelake.format.operations import CreateIndex
 from lancelake.memwal.setup import bucketed, initialize
 from lancelake.memwal.view import Freshness, open_view
 from lancelake.memwal.writer import RegionWriter, WriterOptions
-from lancelake.storage.location import Location
-from lancelake.storage.session import Session
-from lancelake.table.open import Latest, open_snapshot
+from lancelake.storage.location import Location, Session
 from lancelake.table.publish import CommitChoices, new_transaction, publish
 
 TABLES = Path(__file__).resolve().parents[1] / "golden" / "memwal" / "tables"

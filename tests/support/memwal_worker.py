@@ -15,13 +15,13 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+from lancelake.commit.snapshot import Latest, open_snapshot
 from lancelake.errors import ContentionError, LanceTableError, WriterFencedError
 from lancelake.memwal.collect import collect_garbage
 from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.table_writer import TableWriter
 from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 from soak.faulty_store import Faults, install
 from soak.journal import Journal
 from tests.support.memwal_tables import INLINE, keys, rows

@@ -9,9 +9,8 @@ from typing import Any
 import lance
 import pyarrow as pa
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 
 STRUCT = pa.struct([("x", pa.int32()), ("y", pa.string())])
 SCHEMA = pa.schema(

@@ -10,9 +10,9 @@ from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.commit_ports import write_deletions
-from lancelake.data.deletion_files import load_deletions
+from lancelake.data.fragment_reader import load_deletions
 from lancelake.errors import RetryableConflictError
-from lancelake.format import deletion
+from lancelake.format.deletion import choose_encoding
 from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId, FragmentId
@@ -93,7 +93,7 @@ def _without(base: Snapshot, rows: Rows) -> tuple[tuple[Fragment, ...], tuple[Fr
             removed.append(fragment.id)
             continue
         before = fragment.deletion_file
-        encoding = deletion.choose_encoding(len(gone), before.file_type if before else None)
+        encoding = choose_encoding(len(gone), before.file_type if before else None)
         file = write_deletions(base.location, fragment.id, gone, base.version, encoding)
         updated.append(replace(fragment, deletion_file=file))
     return tuple(updated), tuple(removed)

@@ -14,9 +14,10 @@ import lancelake.pylance as lance
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.expr.condition import And, Condition, Not, Or
 from lancelake.expr.predicate import sql_condition
-from lancelake.format import index_meta, manifest_codec
+from lancelake.format import index_meta
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.manifest import decode_manifest
 from lancelake.index.kind import (
     BuildInput,
     BuiltSegment,
@@ -198,7 +199,7 @@ def _answer(condition: Condition, segment: OpenSegment) -> Answer | None:
 def entries(uri: str) -> tuple[IndexMetadata, ...]:
     """Return the index entries of the newest version."""
     paths = (Path(uri) / "_versions").glob("*.manifest")
-    found = [manifest_codec.decode(path.read_bytes()) for path in paths]
+    found = [decode_manifest(path.read_bytes()) for path in paths]
     newest = max(found, key=lambda each: each.manifest.version)
     if newest.index_section is None:
         return ()

@@ -12,14 +12,23 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.clock import Clock, Ids, SystemIds
-from lancelake.commit.candidate import Landed, landed_at
+from lancelake.commit.candidate import (
+    CommitRequest,
+    CommitServices,
+    Landed,
+    RequestChoices,
+    landed_at,
+)
 from lancelake.commit.handler import ConditionalPut
-from lancelake.commit.request import CommitRequest, CommitServices, RequestChoices
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import VersionLine
-from lancelake.format import arrow_schema, deletion, index_meta, layout, manifest_codec, transaction
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
+from lancelake.commit.snapshot import Snapshot, VersionLine
+from lancelake.format import arrow_schema, deletion, index_meta, layout
+from lancelake.format.fragment import (
+    DataFile,
+    DeletionFile,
+    DeletionFileType,
+    FileVersion,
+    Fragment,
+)
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId, FragmentId, Version
 from lancelake.format.index_meta import IndexMetadata
@@ -29,10 +38,15 @@ from lancelake.format.layout import (
     manifest_name,
     transaction_file_name,
 )
-from lancelake.format.manifest import Manifest, WriterVersion
-from lancelake.format.operations import Operation, Overwrite
-from lancelake.format.operations.update_config import MapUpdate, UpdateConfig
-from lancelake.format.transaction import Transaction
+from lancelake.format.manifest import Manifest, WriterVersion, encode_manifest
+from lancelake.format.operations import (
+    MapUpdate,
+    Operation,
+    Overwrite,
+    Transaction,
+    UpdateConfig,
+    encode_transaction,
+)
 from lancelake.storage.location import Location
 from lancelake.storage.store import ObjectStore
 from lancelake.txn.options import NOTHING_KNOWN, BuildOptions, Facts, MissingFacts, TableState
@@ -97,7 +111,7 @@ def seed(
             fragments=tuple(replace(f, id=FragmentId(0)) for f in kept), schema=SCHEMA
         ),
     )
-    inline = transaction.encode(first)
+    inline = encode_transaction(first)
     file_name = transaction_file_name(0, first.uuid)
     manifest = Manifest(
         schema=SCHEMA,
@@ -112,7 +126,7 @@ def seed(
     store.put(layout.transaction(file_name), inline)
     name = manifest_name(1, naming)
     section = index_meta.encode_section(indices) if indices else None
-    data = manifest_codec.encode(manifest, index_section=section, transaction=inline)
+    data = encode_manifest(manifest, index_section=section, transaction=inline)
     store.put(layout.manifest(name), data)
     line = line_on(store)
     found = line.handler.find(1)

@@ -10,16 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from lancelake.clock import SystemIds
-from lancelake.data.column_file import WriteTask
-from lancelake.data.fragment_writer import write_fragments
-from lancelake.format import arrow_schema, file_version, layout, manifest_codec
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import Fragment
+from lancelake.data.column_file import WriteTask, write_fragments
+from lancelake.format import arrow_schema, layout
+from lancelake.format.fragment import FileVersion, Fragment, version_from_name
 from lancelake.format.ids import FragmentId, Version
-from lancelake.format.manifest import Manifest, WriterVersion
+from lancelake.format.manifest import Manifest, WriterVersion, encode_manifest
 from lancelake.format.schema import Schema
-from lancelake.storage.location import Location
-from lancelake.storage.session import Session
+from lancelake.storage.location import Location, Session
 
 Options = Any  # further fields of a WriteTask
 
@@ -38,11 +35,11 @@ def write_table(
     where = root if isinstance(root, Location) else Location.parse(root)
     # The names of files are the same each time.
     named = replace(where, session=Session(ids=SystemIds(7)))
-    format = file_version.from_name(version)
+    format = version_from_name(version)
     fragments = write_fragments(
         WriteTask(root=named, schema=schema, file_version=format, **task), reader
     )
-    publish(where, schema, fragments, file_version.from_name(version))
+    publish(where, schema, fragments, version_from_name(version))
     return fragments
 
 
@@ -61,4 +58,4 @@ def publish(
         max_fragment_id=len(numbered) - 1 if numbered else None,
     )
     name = layout.manifest_name(1, layout.ManifestNaming.V2)
-    root.store.put(layout.manifest(name), manifest_codec.encode(manifest))
+    root.store.put(layout.manifest(name), encode_manifest(manifest))

@@ -14,33 +14,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
+from lancelake import errors
 from lancelake.clock import Ids
-from lancelake.commit.handler import (
-    ConditionalPut,
-    Outcome,
-    PublishedVersion,
-    Taken,
-    Unknown,
-    every_manifest,
-    latest_manifest,
-    manifest_of,
-    taken_apart,
-)
-from lancelake.errors import (
-    CorruptTableError,
-    InvalidRequestError,
-    LanceTableError,
-    ObjectNotFoundError,
-    StorageDeniedError,
-    StorageError,
-    StorageUnavailableError,
-)
+from lancelake.commit import handler
 from lancelake.extras import optional
 from lancelake.format import layout
-from lancelake.format.ids import DETACHED_BIT, is_detached
-from lancelake.format.layout import ManifestName
-from lancelake.storage.cloud import profile_settings
+from lancelake.format.layout import DETACHED_BIT, ManifestName, is_detached
 from lancelake.storage.location import Location
+from lancelake.storage.obstore_store import profile_settings
 from lancelake.storage.options import S3, settings
 from lancelake.storage.store import ObjectStore, confined_path
 
@@ -70,19 +51,15 @@ class ExternalManifestStore(Protocol):
 
     def put_if_not_exists(self, entry: PublishedEntry) -> bool:
         """Record a version; False if it has an entry."""
-        ...
 
     def put_final(self, entry: PublishedEntry) -> None:
         """Replace the entry of a version that has one."""
-        ...
 
     def get(self, version: int) -> PublishedEntry | None:
         """Return the entry of a version."""
-        ...
 
     def get_latest(self) -> PublishedEntry | None:
         """Return the entry of the highest version of the main line."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,40 +70,40 @@ class ExternalHandler:
     external: ExternalManifestStore
     ids: Ids
 
-    def create(self, version: int, name: str, data: bytes) -> Outcome:
+    def create(self, version: int, name: str, data: bytes) -> handler.Outcome:
         """Publish a manifest if its version is free."""
         if is_detached(version):
             # An entry of a detached version would be taken for the newest version.
-            return ConditionalPut(store=self.store).create(version, name, data)
+            return handler.ConditionalPut(store=self.store).create(version, name, data)
         staged = f"{layout.manifest(name)}-{self.ids.uuid4()}"
         self.store.put(staged, data)
         entry = PublishedEntry(version=version, path=staged, size_bytes=len(data))
         try:
             is_mine = self.external.put_if_not_exists(entry) or self._is_recorded(entry)
-        except StorageError as error:
-            return Unknown(error)
+        except errors.StorageError as error:
+            return handler.Unknown(error)
         if not is_mine:
-            with suppress(LanceTableError):
+            with suppress(errors.LanceTableError):
                 self.store.delete(staged)
-            return Taken()
-        with suppress(LanceTableError):
+            return handler.Taken()
+        with suppress(errors.LanceTableError):
             self._finish(entry)
-        return PublishedVersion()
+        return handler.PublishedVersion()
 
     def latest(self) -> ManifestName | None:
         """Find the newest version; lines without entries are looked up in the object store."""
         entry = self.external.get_latest()
-        return latest_manifest(self.store) if entry is None else self._finish(entry)
+        return handler.latest_manifest(self.store) if entry is None else self._finish(entry)
 
     def find(self, version: int) -> ManifestName | None:
         """Find the manifest of a version."""
         entry = None if is_detached(version) else self.external.get(version)
-        return manifest_of(self.store, version) if entry is None else self._finish(entry)
+        return handler.manifest_of(self.store, version) if entry is None else self._finish(entry)
 
     def every(self) -> list[ManifestName]:
         """Find all versions of the main line, oldest first."""
         self.latest()
-        return every_manifest(self.store)
+        return handler.every_manifest(self.store)
 
     def _is_recorded(self, entry: PublishedEntry) -> bool:
         """Whether an earlier attempt of the same request succeeded and its reply was lost."""
@@ -137,15 +114,15 @@ class ExternalHandler:
         """Copy a recorded manifest to its final name, unless that was done."""
         staged = confined_path(entry.path)
         path = _final_path(staged)
-        name = taken_apart(path.rpartition("/")[2])
+        name = handler.taken_apart(path.rpartition("/")[2])
         if entry.is_final:
             return name
         try:
             self.store.copy(staged, path)
-        except ObjectNotFoundError as error:
+        except errors.ObjectNotFoundError as error:
             if not self.store.exists(path):
                 problem = f"the manifest of version {entry.version} is lost"
-                raise CorruptTableError(problem, path=staged) from error
+                raise errors.CorruptTableError(problem, path=staged) from error
             return name
         self.external.put_final(
             PublishedEntry(
@@ -159,7 +136,7 @@ class ExternalHandler:
 def _final_path(staged: str) -> str:
     stem, separator, _ = staged.partition(_SUFFIX)
     if not separator:
-        raise CorruptTableError(f"{staged!r} is not a manifest path", path=staged)
+        raise errors.CorruptTableError(f"{staged!r} is not a manifest path", path=staged)
     return stem + _SUFFIX
 
 
@@ -194,7 +171,7 @@ def open_dynamodb(location: Location) -> DynamoDb:
     options = location.storage_options
     table = options.get(_TABLE_OPTION)
     if not table:
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             f"{location.uri} names no DynamoDB table: add ?{_TABLE_OPTION}=name", table=location.uri
         )
     lowered = {key.lower(): value for key, value in options.items()}
@@ -230,7 +207,9 @@ class DynamoDb:
         """Replace the entry of a version that has one."""
         condition = "attribute_exists(base_uri) AND attribute_exists(version)"
         if not self._put(entry, condition):
-            raise StorageError(f"version {entry.version} has no entry in DynamoDB {self.table!r}")
+            raise errors.StorageError(
+                f"version {entry.version} has no entry in DynamoDB {self.table!r}"
+            )
 
     def get(self, version: int) -> PublishedEntry | None:
         """Return the entry of a version."""
@@ -288,9 +267,11 @@ class DynamoDb:
             )
         except (KeyError, ValueError) as error:
             problem = f"DynamoDB {self.table!r} has an invalid entry for {self.base_uri!r}"
-            raise CorruptTableError(problem) from error
+            raise errors.CorruptTableError(problem) from error
         if not path.startswith(self._prefix):
-            raise CorruptTableError(f"DynamoDB {self.table!r} names {path!r}, not in this table")
+            raise errors.CorruptTableError(
+                f"DynamoDB {self.table!r} names {path!r}, not in this table"
+            )
         return entry
 
     @property
@@ -314,7 +295,7 @@ class _Errors:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, LanceTableError):
+        if not isinstance(error, Exception) or isinstance(error, errors.LanceTableError):
             return
         response = getattr(error, "response", None)
         if isinstance(response, dict):
@@ -330,24 +311,24 @@ def _from_response(response: dict[str, Any], table: str) -> Exception:
     if code == _CONDITION_FAILED:
         return _ConditionFailed(problem)
     if code in _DENIED:
-        return StorageDeniedError(problem)
+        return errors.StorageDeniedError(problem)
     if code in _BUSY or status >= _FIRST_SERVER_ERROR:
-        return StorageUnavailableError(problem)
+        return errors.StorageUnavailableError(problem)
     if code in _WRONG_TABLE:
         action = "Create a table with the keys base_uri (HASH, string) and version (RANGE, number)."
-        return StorageError(problem, action=action)
-    return StorageError(problem)
+        return errors.StorageError(problem, action=action)
+    return errors.StorageError(problem)
 
 
-def _from_client(error: Exception, table: str) -> LanceTableError:
+def _from_client(error: Exception, table: str) -> errors.LanceTableError:
     problem = f"DynamoDB {table!r}: {error}"
     match type(error).__name__:
         case "NoCredentialsError" | "PartialCredentialsError" | "CredentialRetrievalError":
-            return StorageDeniedError(problem)
+            return errors.StorageDeniedError(problem)
         case "NoRegionError" | "ParamValidationError" | "InvalidEndpointConfigurationError":
-            return InvalidRequestError(problem, action='Set the storage option "region".')
+            return errors.InvalidRequestError(problem, action='Set the storage option "region".')
         case _:
-            return StorageUnavailableError(problem)
+            return errors.StorageUnavailableError(problem)
 
 
 @functools.lru_cache(maxsize=32)

@@ -9,16 +9,15 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lancelake.errors import (
-    AlreadyExistsError,
-    ConflictError,
-    CorruptTableError,
-    ObjectNotFoundError,
-    StorageError,
-)
+from lancelake import errors
 from lancelake.format import layout
-from lancelake.format.ids import is_detached
-from lancelake.format.layout import ManifestName, ManifestNaming, manifest_name, parse_manifest_name
+from lancelake.format.layout import (
+    ManifestName,
+    ManifestNaming,
+    is_detached,
+    manifest_name,
+    parse_manifest_name,
+)
 from lancelake.storage.store import ObjectStore
 
 
@@ -36,7 +35,7 @@ class Taken:
 class Unknown:
     """The store failed, so the version may or may not be published."""
 
-    cause: StorageError
+    cause: errors.StorageError
 
 
 Outcome = PublishedVersion | Taken | Unknown
@@ -47,19 +46,15 @@ class CommitHandler(Protocol):
 
     def create(self, version: int, name: str, data: bytes) -> Outcome:
         """Publish a manifest if its version is free; of several racing calls one succeeds."""
-        ...
 
     def latest(self) -> ManifestName | None:
         """Find the newest version of the main line."""
-        ...
 
     def find(self, version: int) -> ManifestName | None:
         """Find the manifest of a version, whichever way it is named."""
-        ...
 
     def every(self) -> list[ManifestName]:
         """Find all versions of the main line, oldest first."""
-        ...
 
 
 _FIRST_NAMES = 16
@@ -97,7 +92,7 @@ def taken_apart(name: str) -> ManifestName:
     """Parse the name of a manifest."""
     parsed = parse_manifest_name(name)
     if parsed is None:
-        raise CorruptTableError(f"manifest name {name} is not well formed")
+        raise errors.CorruptTableError(f"manifest name {name} is not well formed")
     return parsed
 
 
@@ -118,7 +113,7 @@ def _by_hint(store: ObjectStore) -> ManifestName | None:
     """Search from the version hint of some writers, which may be old but never too new."""
     try:
         hint = hinted_version(store.get(layout.VERSION_HINT))
-    except ObjectNotFoundError:
+    except errors.ObjectNotFoundError:
         return None
     base = None if hint is None else manifest_of(store, hint)
     for _ in range(_MAX_PROBES):
@@ -163,9 +158,9 @@ class ConditionalPut:
         """Publish a manifest if its version is free."""
         try:
             self.store.create(layout.manifest(name), data)
-        except AlreadyExistsError:
+        except errors.AlreadyExistsError:
             return Taken()
-        except StorageError as error:
+        except errors.StorageError as error:
             # A disk can fail after the rename, and a reply can be lost.
             return Unknown(error)
         return PublishedVersion()
@@ -199,11 +194,11 @@ class LockedHandler:
         stack = ExitStack()
         try:
             stack.enter_context(self.lock(version))
-        except ConflictError:
+        except errors.ConflictError:
             return Taken()
         except Exception as error:
             problem = f"the commit lock for version {version} could not be acquired: {error}"
-            raise StorageError(problem, lock=repr(self.lock)) from error
+            raise errors.StorageError(problem, lock=repr(self.lock)) from error
         outcome: Outcome | None = None
         try:
             with stack:
@@ -218,7 +213,7 @@ class LockedHandler:
                 stacklevel=2,
             )
         if outcome is None:
-            raise StorageError(f"the commit lock suppressed the error for version {version}")
+            raise errors.StorageError(f"the commit lock suppressed the error for version {version}")
         return outcome
 
     def latest(self) -> ManifestName | None:

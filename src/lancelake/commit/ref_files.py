@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from lancelake import errors
 from lancelake.clock import Clock, Ids, utc_from_ns
-from lancelake.errors import (
-    AlreadyExistsError,
-    ContentionError,
-    LanceTableError,
-    ObjectNotFoundError,
-    RefNotFoundError,
-    StorageUnavailableError,
-    UncertainCommitError,
-    suggestion,
-)
 from lancelake.format import layout, refs
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
@@ -145,16 +136,16 @@ def ref_names(store: ObjectStore, folder: str) -> dict[str, str]:
     return {name_of(file): f"{folder}/{file}" for file in files}
 
 
-def missing_ref(store: ObjectStore, path: str, what: str) -> RefNotFoundError:
+def missing_ref(store: ObjectStore, path: str, what: str) -> errors.RefNotFoundError:
     """Return the error for a ref that does not exist, with a suggestion of another name."""
     folder, _, file = path.rpartition("/")
     kind, name_of = _FOLDERS[folder]
     name = name_of(file)
     problem = f"Ref not found error: {what} does not exist"
     if folder == layout.TAGS and name in ref_names(store, layout.BRANCHES):
-        return RefNotFoundError(f"{problem}: {name} is a branch", path=path, branch=name)
-    advice = suggestion(name, sorted(ref_names(store, folder)), kind)
-    return RefNotFoundError(problem, path=path, action=advice)
+        return errors.RefNotFoundError(f"{problem}: {name} is a branch", path=path, branch=name)
+    advice = errors.suggestion(name, sorted(ref_names(store, folder)), kind)
+    return errors.RefNotFoundError(problem, path=path, action=advice)
 
 
 def timestamp_text(time_ns: int) -> str:
@@ -166,11 +157,11 @@ def timestamp_text(time_ns: int) -> str:
 def _create(store: ObjectStore, path: str, data: bytes, what: str) -> None:
     try:
         is_mine = create_once(store, path, data)
-    except StorageUnavailableError as error:
+    except errors.StorageUnavailableError as error:
         problem = f"{what} may have been created: the store did not reply"
-        raise UncertainCommitError(problem, path=path) from error
+        raise errors.UncertainCommitError(problem, path=path) from error
     if not is_mine:
-        raise AlreadyExistsError(f"Ref conflict error: {what} already exists", path=path)
+        raise errors.AlreadyExistsError(f"Ref conflict error: {what} already exists", path=path)
 
 
 def _change(store: ObjectStore, path: str, changed: Callable[[bytes], bytes], what: str) -> bytes:
@@ -181,30 +172,30 @@ def _change(store: ObjectStore, path: str, changed: Callable[[bytes], bytes], wh
         try:
             if store.swap(path, after, expected=before):
                 return after
-        except StorageUnavailableError:
+        except errors.StorageUnavailableError:
             if _is_there(store, path, after, what):
                 return after
-        except ObjectNotFoundError:
+        except errors.ObjectNotFoundError:
             # Removed since it was read, which the next read reports.
             continue
-    raise ContentionError(f"{what} was changed by other writers in every attempt", path=path)
+    raise errors.ContentionError(f"{what} was changed by other writers in every attempt", path=path)
 
 
 def _is_there(store: ObjectStore, path: str, data: bytes, what: str) -> bool:
     """Whether a document was written by an attempt whose reply was lost."""
     try:
         return store.get(path) == data
-    except ObjectNotFoundError:
+    except errors.ObjectNotFoundError:
         return False
-    except LanceTableError as error:
+    except errors.LanceTableError as error:
         problem = f"{what} may have been written: the store could not be read"
-        raise UncertainCommitError(problem, path=path) from error
+        raise errors.UncertainCommitError(problem, path=path) from error
 
 
 def _existing(store: ObjectStore, path: str, what: str) -> bytes:
     try:
         return store.get(path)
-    except ObjectNotFoundError as error:
+    except errors.ObjectNotFoundError as error:
         raise missing_ref(store, path, what) from error
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
+from lancelake.core.values import imported_names, load_name
 from lancelake.errors import naming
 from lancelake.storage.location import Location
 
@@ -24,7 +24,6 @@ class AtPlace(Protocol):
     @property
     def location(self) -> Location:
         """The root."""
-        ...
 
 
 class OnSnapshot(AtPlace, Protocol):
@@ -33,7 +32,6 @@ class OnSnapshot(AtPlace, Protocol):
     @property
     def snapshot(self) -> Snapshot:
         """The version."""
-        ...
 
 
 class Facet:
@@ -63,17 +61,22 @@ class facet(Generic[Part]):  # noqa: N801  # used like a decorator
         return self._kind(owner.snapshot)
 
 
-class LazyModule:
+class _LateModule:
     """A module that is imported when one of its names is used.
 
     A program that counts rows never loads what builds indices. Type checkers see the module itself.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = f"lancelake.{name}"
+    def __init__(self, package: str, name: str) -> None:
+        self._source = (package, name)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module(self._name), name)
+        return getattr(load_name(*self._source), name)
+
+
+def late_modules(hub: str) -> dict[str, _LateModule]:
+    """Return what a module of this package imports for type checkers, to be imported late."""
+    return {name: _LateModule(*source) for name, source in imported_names(hub).items()}
 
 
 class _Method(Generic[Subject, Rest, Result]):

@@ -4,53 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lancelake.core.operation import LazyModule, on_line
-from lancelake.core.table import Table
-from lancelake.errors import naming
-from lancelake.format import layout
-from lancelake.storage.location import Location
-from lancelake.table.open import (
+from lancelake.commit.snapshot import (
     Latest,
     Reference,
+    Snapshot,
     branch_location,
+    find_version,
+    has_table,
+    latest_version,
     list_branches,
     list_tags,
+    list_versions,
     load_branch,
     load_tag,
     open_existing,
     open_snapshot,
 )
+from lancelake.core.operation import late_modules, on_line
+from lancelake.core.table import Table
+from lancelake.errors import naming
+from lancelake.format import layout
+from lancelake.storage.location import Location
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lancelake.commit import versions
-    from lancelake.commit.snapshot import Snapshot
     from lancelake.describe import table_folder
     from lancelake.format.fragment import Fragment
     from lancelake.maintenance import repair as repairs
-    from lancelake.maintenance.cleanup import folder
     from lancelake.maintenance.cleanup import run as cleanup
     from lancelake.memwal import table_check as checks
     from lancelake.table import committable, config, history, publish, statistics, write
-    from lancelake.table.ingest import table_sources
+    from lancelake.table.ingest import files
     from lancelake.table.ingest.places import Locate
     from lancelake.table.publish import CommitChoices
     from lancelake.table.write import WriteOptions, WritePlan
 else:
-    checks = LazyModule("memwal.table_check")
-    cleanup = LazyModule("maintenance.cleanup.run")
-    committable = LazyModule("table.committable")
-    config = LazyModule("table.config")
-    table_sources = LazyModule("table.ingest.table_sources")
-    folder = LazyModule("maintenance.cleanup.folder")
-    history = LazyModule("table.history")
-    publish = LazyModule("table.publish")
-    repairs = LazyModule("maintenance.repair")
-    statistics = LazyModule("table.statistics")
-    table_folder = LazyModule("describe.table_folder")
-    versions = LazyModule("commit.versions")
-    write = LazyModule("table.write")
+    globals().update(late_modules(__name__))
 
 
 class TablePlace:
@@ -85,7 +75,7 @@ class TablePlace:
     branches = on_line(lambda: list_branches)
     load_branch = on_line(lambda: load_branch)
 
-    has_table = on_line(lambda: versions.has_table)
+    has_table = on_line(lambda: has_table)
 
     # Writing
     def write(self, reader: pa.RecordBatchReader, options: WriteOptions) -> Snapshot:
@@ -118,7 +108,7 @@ class TablePlace:
         """Create the table from a folder of files or from a Delta table."""
         self.ensure_free()
         with naming(self.location.uri):
-            reader = table_sources.sources_of(source, locate).reader(is_merging=True)
+            reader = files.sources_of(source, locate).reader(is_merging=True)
             options = write.WriteOptions(schema_mode=write.SchemaMode.MERGE, choices=choices)
             return write.write(None, self.location, reader, options)
 
@@ -129,16 +119,16 @@ class TablePlace:
     migrate_manifest_names = on_line(lambda: config.migrate_manifest_names)
 
     # Versions
-    versions = on_line(lambda: versions.list_versions)
-    latest_version = on_line(lambda: versions.latest_version)
-    find_version = on_line(lambda: versions.find_version)
+    versions = on_line(lambda: list_versions)
+    latest_version = on_line(lambda: latest_version)
+    find_version = on_line(lambda: find_version)
     snapshots = on_line(lambda: history.history)
     history = on_line(lambda: history.history_in_numbers)
 
     # Upkeep, of damaged tables too
     clean_up = on_line(lambda: cleanup.clean_up)
-    clean_up_folder = on_line(lambda: folder.clean_up_folder)
-    is_abandoned = on_line(lambda: folder.is_abandoned)
+    clean_up_folder = on_line(lambda: cleanup.clean_up_folder)
+    is_abandoned = on_line(lambda: cleanup.is_abandoned)
     check = on_line(lambda: checks.check_table)
     plan_repair = on_line(lambda: repairs.plan)
     repair = on_line(lambda: repairs.repair)

@@ -13,20 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancelake.data.arrays.retype import struct_of
-from lancelake.data.codec.address import CodecAddress, writing
-from lancelake.data.codec.official import file_session
-from lancelake.data.file_schema import BLOB_VALUE, PREPARED_BLOB
-from lancelake.errors import (
-    CorruptTableError,
-    InvalidRequestError,
-    LanceTableError,
-    SchemaMismatchError,
-    UnsupportedError,
-)
+from lancelake import errors
+from lancelake.data.arrays.batches import struct_of
+from lancelake.data.arrays.conform import BLOB_VALUE, PREPARED_BLOB
+from lancelake.data.codec.official import CodecAddress, file_session, writing
 from lancelake.format.arrow_schema import storage_field
-from lancelake.format.bases import BasePath
-from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.fragment import BasePath, DataFile, Fragment
 from lancelake.format.frozen import computed_once
 from lancelake.format.ids import BaseId
 from lancelake.format.logical_types import BlobKind, has_blobs, side_file
@@ -191,7 +183,7 @@ class BlobFiles:
         where = quote_segment(column.name)
         if (has_data & is_external).any() or not (has_data | is_external | rest).all():
             msg = f"a blob of column {where} must have exactly one of data and uri"
-            raise SchemaMismatchError(msg, path=where)
+            raise errors.SchemaMismatchError(msg, path=where)
 
     def _external(self, column: Field, uris: pa.Array, is_external: Mask) -> dict[int, _Place]:
         """Return the places of blobs that are below a base; others must be allowed."""
@@ -218,7 +210,7 @@ def _ensure_ranges(column: Field, values: pa.StructArray, is_external: Mask) -> 
             f"a range of a blob of column {where} must have a uri, and both a position and a size, "
             "which must be greater than zero"
         )
-        raise SchemaMismatchError(msg, path=where)
+        raise errors.SchemaMismatchError(msg, path=where)
 
 
 def _limit(column: Field, name: str, default: int) -> int:
@@ -239,7 +231,7 @@ def stored_place(uri: str, bases: Sequence[BasePath]) -> tuple[int, str] | None:
     """Return the id of the base that has an object, and its path there; None if none has it."""
     try:
         place = Location.parse(uri).uri
-    except LanceTableError:
+    except errors.LanceTableError:
         return None  # a place that cannot be opened is below none
     for base in bases:
         root = Location.parse(base.path).uri.rstrip("/") + "/"
@@ -248,12 +240,12 @@ def stored_place(uri: str, bases: Sequence[BasePath]) -> tuple[int, str] | None:
     return None
 
 
-def _outside_of_bases(column: str, uri: str) -> InvalidRequestError:
+def _outside_of_bases(column: str, uri: str) -> errors.InvalidRequestError:
     """Return the error for an object that is below no declared base path."""
     where = quote_segment(column)
     problem = f"blob {uri!r} of column {where} is outside registered external bases"
     action = "Write its bytes, or pass allow_external_blob_outside_bases=True."
-    return InvalidRequestError(problem, column=where, action=action)
+    return errors.InvalidRequestError(problem, column=where, action=action)
 
 
 # Ranges with a smaller gap are merged into one read.
@@ -293,10 +285,10 @@ class StoredBlob:
         end = start + length
         if end > _MOST_BYTES:
             msg = f"Blob range offset + length overflowed: offset={start}, length={length}"
-            raise InvalidRequestError(msg, start=start, length=length)
+            raise errors.InvalidRequestError(msg, start=start, length=length)
         if start < 0 or length < 0 or end > self.size:
             msg = f"Blob range end {end} exceeds blob size {self.size}"
-            raise InvalidRequestError(msg, start=start, length=length)
+            raise errors.InvalidRequestError(msg, start=start, length=length)
         return StoredBlob(self.place, self.position + start, length)
 
     def read(self, start: int, length: int) -> bytes:
@@ -356,7 +348,7 @@ class _Finder:
                 return StoredBlob(self._external(blob_id, uri), position, size or None)
             case _:
                 msg = f"a blob of data file {place.path} has the unknown kind {kind}"
-                raise CorruptTableError(msg, table=self.files.root.uri, path=place.path)
+                raise errors.CorruptTableError(msg, table=self.files.root.uri, path=place.path)
 
     def _external(self, base_id: int, uri: str) -> FileAt:
         """Return the location of a file outside the table."""
@@ -514,7 +506,9 @@ def _ensure_plain(field: Field) -> None:
         return
     where = quote_segment(field.name)
     msg = f"column {where} has blobs inside a {field.logical_type}, which cannot be rewritten"
-    raise UnsupportedError(msg, action="Compact a table without such a column.", column=where)
+    raise errors.UnsupportedError(
+        msg, action="Compact a table without such a column.", column=where
+    )
 
 
 def _spans(rows: int, columns: Sequence[_Found]) -> Iterator[tuple[int, int]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lancelake.data.deletion_files import load_deletions
+from lancelake.data.fragment_reader import load_deletions
 from lancelake.format import deletion, layout
 from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
 from lancelake.format.frozen import FrozenMap

@@ -7,19 +7,91 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from lancelake import errors
+from lancelake.data.arrays.conform import column_ids
 from lancelake.data.blobs import BlobLimits
-from lancelake.errors import (
-    CorruptTableError,
-    InvalidRequestOSError,
-    SchemaMismatchError,
-    UnsupportedError,
-)
+from lancelake.data.codec.lance_file import load_layout
+from lancelake.data.codec.readers import open_reader
 from lancelake.format import logical_types
 from lancelake.format.arrow_schema import storage_field
-from lancelake.format.extension_names import ARROW_JSON, EXTENSION_NAME, JSON
-from lancelake.format.file_version import DEFAULT, FileVersion
+from lancelake.format.fragment import DEFAULT_VERSION, DataFile, FileVersion, version_from_numbers
+from lancelake.format.ids import BaseId
 from lancelake.format.logical_types import has_blobs
-from lancelake.format.schema import Field, Schema, join_path
+from lancelake.format.schema import ARROW_JSON, EXTENSION_NAME, JSON, Field, Schema, join_path
+from lancelake.storage.table_files import FileAt, TableFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFile:
+    """Content of a file: columns of the table, matched by name, and its row count."""
+
+    entry: DataFile
+    schema: Schema
+    rows: int
+
+
+def found_file(
+    files: TableFiles, path: str, table: Schema, base_id: BaseId | None = None
+) -> FoundFile:
+    """Read the metadata of a data file, whose columns must be in the table."""
+    draft = DataFile(
+        path=path, fields=(), file_major_version=0, file_minor_version=0, base_id=base_id
+    )
+    place = files.data_file(draft)
+    size_bytes = _size(place)
+    facts = open_reader(place, None).facts()
+    version = version_from_numbers(facts.major, facts.minor)
+    if version is FileVersion.LEGACY:
+        raise errors.UnsupportedError(f"{path} is a legacy data file, which has no column metadata")
+    schema = _held(table, facts.schema)
+    ids = column_ids(schema, version)
+    major, minor = version.numbers
+    entry = replace(
+        draft,
+        fields=ids,
+        column_indices=tuple(range(len(ids))),
+        file_major_version=major,
+        file_minor_version=minor,
+        file_size_bytes=size_bytes,
+    )
+    layout = load_layout(place, replace(entry, column_indices=()))
+    if layout.has_gaps:
+        entry = replace(entry, column_indices=tuple(column.index for column in layout.columns))
+    return FoundFile(entry=entry, schema=schema, rows=facts.rows)
+
+
+def _size(place: FileAt) -> int:
+    try:
+        return place.store.head(place.path).size_bytes
+    except errors.ObjectNotFoundError as error:
+        raise errors.ObjectNotFoundError(f"Not found: {place.uri}", path=place.path) from error
+
+
+def _held(table: Schema, stored: pa.Schema) -> Schema:
+    """Return the fields of a file, in file order."""
+    required = {field.name for field in stored}
+    required_fields = replace(table, fields=tuple(f for f in table.fields if f.name in required))
+    matched = {field.name: field for field in ensure_fits(required_fields, stored).fields}
+    for field in stored:
+        _ensure_same_order(matched[field.name], field.type)
+    return replace(table, fields=tuple(matched[field.name] for field in stored))
+
+
+def _ensure_same_order(field: Field, dtype: pa.DataType) -> None:
+    """Raise for fields in another order than in the table, because columns are stored by order."""
+    if pa.types.is_struct(dtype):
+        names = [member.name for member in dtype]
+        if names != [child.name for child in field.children]:
+            expected = ", ".join(child.name for child in field.children)
+            raise errors.SchemaMismatchError(
+                f"fields of {field.name} are in another order: {', '.join(names)}",
+                expected=expected,
+            )
+        for child, member in zip(field.children, dtype, strict=True):
+            _ensure_same_order(child, member.type)
+    elif field.children and pa.types.is_nested(dtype) and not pa.types.is_map(dtype):
+        _ensure_same_order(field.children[0], dtype.value_type)
+
 
 _FIXED_SIZE_STRUCTS = "fixed_size_list:struct:"
 
@@ -41,7 +113,7 @@ def ensure_fits(table: Schema, data: pa.Schema, *, casts: bool = False) -> Schem
     match = match_schema(table, data, casts=casts)
     if match.extra:
         names = ", ".join(field.name for field in match.extra)
-        raise SchemaMismatchError(
+        raise errors.SchemaMismatchError(
             "Append with different schema: the data has columns that the table does not have: "
             f"{names}",
             path=match.extra[0].name,
@@ -62,7 +134,7 @@ def ensure_same_limits(table: Schema, data: pa.Schema) -> None:
             limit = getattr(mine, name.replace("-", "_"))
             stated = stated_limits.get(key.encode())
             if stated is not None and stated != str(limit).encode():
-                raise InvalidRequestOSError(
+                raise errors.InvalidRequestOSError(
                     f"Cannot append data with blob threshold metadata {key}={stated.decode()} for "
                     f"field {column.name!r}; the table has {limit}",
                     column=column.name,
@@ -90,7 +162,7 @@ def _matched_members(
         if brought is not None:
             matched.append(_matched(field, brought, here, casts=casts))
         elif not field.nullable:
-            raise SchemaMismatchError(
+            raise errors.SchemaMismatchError(
                 f"column {_shown(here)} of type {field.logical_type} is missing from the data, "
                 "and it cannot be null",
                 path=_shown(here),
@@ -98,7 +170,7 @@ def _matched_members(
             )
     for name, field in by_name.items():
         where = _shown((*path, name))
-        raise SchemaMismatchError(
+        raise errors.SchemaMismatchError(
             f"column {where} of type {field.type} is not in the table",
             path=where,
             found=str(field.type),
@@ -131,7 +203,7 @@ def _with_matched_children(
         return table.with_children((child.with_children(members),))
     if not pa.types.is_nested(dtype):
         problem = f"column {_shown(path)} of type {table.logical_type} has child fields"
-        raise CorruptTableError(problem, path=_shown(path))
+        raise errors.CorruptTableError(problem, path=_shown(path))
     item = dtype.value_field
     if not casts and not table.logical_type.startswith(_FIXED_SIZE_STRUCTS):
         _ensure_item_name(child, item, path)
@@ -144,7 +216,7 @@ def _matched_struct(
     _ensure_unique([field.name for field in dtype], path)
     children = _matched_members(table.children, list(dtype), path, casts=casts)
     if not children or (table.is_packed and len(children) < len(table.children)):
-        raise SchemaMismatchError(
+        raise errors.SchemaMismatchError(
             f"column {_shown(path)} has missing fields: the table has "
             f"{', '.join(child.name for child in table.children)}",
             path=_shown(path),
@@ -186,10 +258,10 @@ def _logical_type(dtype: pa.DataType, path: tuple[str, ...]) -> str:
         return "map"
     try:
         return logical_types.from_arrow(dtype)
-    except UnsupportedError as error:
+    except errors.UnsupportedError as error:
         where = _shown(path)
         msg = f"column {where} has type {dtype}, which the Lance format does not support"
-        raise SchemaMismatchError(
+        raise errors.SchemaMismatchError(
             msg, path=where, found=str(dtype), action="Cast the column to another type."
         ) from error
 
@@ -216,7 +288,7 @@ def _is_list_of_structs(dtype: pa.DataType) -> bool:
 def _ensure_item_name(child: Field, item: pa.Field, path: tuple[str, ...]) -> None:
     if child.name != item.name:
         where = _shown(path)
-        raise SchemaMismatchError(
+        raise errors.SchemaMismatchError(
             f"items of column {where} are called {item.name!r} in the data "
             f"and {child.name!r} in the table",
             path=where,
@@ -230,12 +302,12 @@ def _ensure_unique(names: Sequence[str], path: tuple[str, ...]) -> None:
         return
     twice = next(name for name in names if names.count(name) > 1)
     where = _shown((*path, twice))
-    raise SchemaMismatchError(f"the data has two columns {where}", path=where)
+    raise errors.SchemaMismatchError(f"the data has two columns {where}", path=where)
 
 
-def _mismatch(table: Field, logical: str, path: tuple[str, ...]) -> SchemaMismatchError:
+def _mismatch(table: Field, logical: str, path: tuple[str, ...]) -> errors.SchemaMismatchError:
     where = _shown(path)
-    return SchemaMismatchError(
+    return errors.SchemaMismatchError(
         f"Append with different schema: column {where} has type {table.logical_type} in the "
         f"table and {logical} in the data",
         path=where,
@@ -269,14 +341,14 @@ def ensure_writable(version: FileVersion) -> FileVersion:
         return version
     which = "legacy data files" if version is FileVersion.LEGACY else f"data files {version.value}"
     supported = ", ".join(writable.value for writable in WRITABLE)
-    raise UnsupportedError(
+    raise errors.UnsupportedError(
         f"tables with {which} can be read, but not written",
         found=version.value,
         action=f"Overwrite the table with another data storage version: {supported}.",
     )
 
 
-def suitable(schema: Schema, version: FileVersion = DEFAULT) -> FileVersion:
+def suitable(schema: Schema, version: FileVersion = DEFAULT_VERSION) -> FileVersion:
     """Return the version of new files, or a newer one for columns that it lacks."""
     newer = [version, *WRITABLE[WRITABLE.index(version) + 1 :]] if version in WRITABLE else []
     return next((each for each in newer if _holds(schema, each, newest_readers_only=True)), version)
@@ -290,7 +362,7 @@ def is_for_newest_readers(schema: Schema, version: FileVersion) -> bool:
 def _holds(schema: Schema, version: FileVersion, *, newest_readers_only: bool = False) -> bool:
     try:
         ensure_storable(schema, version, newest_readers_only=newest_readers_only)
-    except UnsupportedError:
+    except errors.UnsupportedError:
         return False
     return True
 
@@ -308,11 +380,11 @@ def _ensure_version_holds(trail: tuple[Field, ...], version: FileVersion, where:
         if any(parent.logical_type != "struct" for parent in trail[:-1]):
             msg = f"column {where} is a blob inside a list or a map, which cannot be written"
             action = "Use a column, or a field of a struct."
-            raise UnsupportedError(msg, column=where, action=action)
+            raise errors.UnsupportedError(msg, column=where, action=action)
     if is_structural and node.is_blob_v1:
         msg = f"column {where} has blob encoding v1, which data files 2.2 do not support"
         action = 'Write with data_storage_version="2.1", or use the type lance.blob.v2.'
-        raise UnsupportedError(msg, column=where, action=action)
+        raise errors.UnsupportedError(msg, column=where, action=action)
 
 
 def _ensure_release_4_reads(trail: tuple[Field, ...], version: FileVersion, where: str) -> None:
@@ -320,11 +392,11 @@ def _ensure_release_4_reads(trail: tuple[Field, ...], version: FileVersion, wher
     if _has_offset_zone(node):
         msg = f"column {where} has type {node.logical_type}, on which pylance 4 crashes"
         action = "Use a named time zone such as UTC."
-        raise UnsupportedError(msg, column=where, found=node.logical_type, action=action)
+        raise errors.UnsupportedError(msg, column=where, found=node.logical_type, action=action)
     if version.leaves_only and node.logical_type == "null" and _is_below_list(trail):
         msg = f"column {where} has type null inside a list, where pylance 4 loses rows"
         action = "Use another type."
-        raise UnsupportedError(msg, column=where, action=action)
+        raise errors.UnsupportedError(msg, column=where, action=action)
 
 
 def _is_below_list(trail: tuple[Field, ...]) -> bool:
@@ -348,6 +420,8 @@ def _trails(fields: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:
                 yield (field, *below)
 
 
-def _needs_2_2(where: str, what: str, version: FileVersion) -> UnsupportedError:
+def _needs_2_2(where: str, what: str, version: FileVersion) -> errors.UnsupportedError:
     msg = f"column {where} is {what}, which is not supported in data files {version.value}"
-    return UnsupportedError(msg, column=where, action='Write with data_storage_version="2.2".')
+    return errors.UnsupportedError(
+        msg, column=where, action='Write with data_storage_version="2.2".'
+    )

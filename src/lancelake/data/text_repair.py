@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lancelake.data.arrays.retype import InvalidText, invalid_paths
+from lancelake.data.arrays.batches import InvalidText, invalid_paths
 from lancelake.data.column_file import ColumnFile, sync_file, sync_names, with_file
 from lancelake.data.fragment_reader import FragmentReader
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import Fragment
+from lancelake.format.fragment import FileVersion, Fragment
 from lancelake.format.schema import Field, Schema, quote_segment
 from lancelake.storage.table_files import FileAt, TableFiles
 

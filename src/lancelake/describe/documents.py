@@ -17,11 +17,9 @@ from lancelake.format import operations as ops
 from lancelake.format.fragment import Fragment
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import FeatureFlags, WriterVersion
-from lancelake.format.operations import Operation, UnknownOperation
-from lancelake.format.operations.update_config import MapUpdate
+from lancelake.format.operations import MapUpdate, Operation, Transaction, UnknownOperation
 from lancelake.format.refs import Branch, Tag
 from lancelake.format.schema import Field
-from lancelake.format.transaction import Transaction
 from lancelake.format.words import plural
 
 if TYPE_CHECKING:  # a look at a table must not load the modules that compact it

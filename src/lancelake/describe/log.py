@@ -8,22 +8,19 @@ from dataclasses import dataclass, fields
 from functools import partial
 from itertools import chain, islice, pairwise
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import list_versions
+from lancelake.commit.snapshot import Snapshot, list_versions
 from lancelake.describe import documents
 from lancelake.describe.documents import Json, document, writer_text
 from lancelake.errors import LanceTableError
 from lancelake.format.layout import ManifestName
-from lancelake.format.operations import Clone
+from lancelake.format.operations import Clone, Transaction
 from lancelake.format.refs import Tag
 from lancelake.format.schema import Schema
-from lancelake.format.transaction import Transaction
 from lancelake.maintenance.check.refs import CheckedRefs
 from lancelake.maintenance.reachable import KnownRefs
 from lancelake.storage.location import Location
 from lancelake.table import history
 from lancelake.table.operation_record import record_of
-from lancelake.table.version_diff import column_changes, diff
 from lancelake.threads import Pool
 
 _THREADS = 8
@@ -179,7 +176,7 @@ def commit_document(snapshot: Snapshot) -> Json:
 
 def diff_document(before: Snapshot, after: Snapshot) -> Json:
     """Return the differences of two versions, of each kind the first and their number."""
-    difference = diff(before, after)
+    difference = history.diff(before, after)
     body: dict[str, Json] = {
         "before": {"version": before.version, "branch": before.branch},
         "after": {"version": after.version, "branch": after.branch},
@@ -225,7 +222,7 @@ def schema_history(newest: Snapshot, before: int | None, most: int) -> Json:
 
 
 def _has_changes(snapshot: Snapshot, older: Snapshot) -> bool:
-    return bool(column_changes(older.manifest.schema, snapshot.manifest.schema))
+    return bool(history.column_changes(older.manifest.schema, snapshot.manifest.schema))
 
 
 def _change(snapshot: Snapshot, older: Snapshot | None) -> Json:
@@ -236,7 +233,7 @@ def _change(snapshot: Snapshot, older: Snapshot | None) -> Json:
         "written_at": written.isoformat() if written else None,
         "operation": record_of(_transaction(snapshot)).name,
         "is_oldest": older is None,
-        "columns": document(column_changes(before, snapshot.manifest.schema)),
+        "columns": document(history.column_changes(before, snapshot.manifest.schema)),
     }
 
 

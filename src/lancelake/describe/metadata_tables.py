@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, list_branches, list_tags
 from lancelake.describe.documents import Json, writer_text
 from lancelake.describe.log import tags_of_versions
 from lancelake.describe.summary import index_coverage
@@ -21,7 +21,6 @@ from lancelake.format.index_meta import describe
 from lancelake.scan.live_rows import live_rows as fragment_rows
 from lancelake.table.history import history, summarize, version_rows
 from lancelake.table.index.build import current_coverage
-from lancelake.table.open import list_branches, list_tags
 from lancelake.table.operation_record import record_of
 
 

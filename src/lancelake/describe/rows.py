@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.deletion_files import MetaColumn
+from lancelake.data.fragment_reader import MetaColumn
 from lancelake.describe import cells
 from lancelake.describe.documents import Json
 from lancelake.describe.summary import index_coverage

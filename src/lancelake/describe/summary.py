@@ -13,7 +13,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.describe.documents import Json, document, field_document, flag_names, writer_text
 from lancelake.errors import LanceTableError
 from lancelake.format import index_meta
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import FileVersion
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.layout import ManifestNaming
 from lancelake.format.manifest import unknown_writer_flags
@@ -22,7 +22,7 @@ from lancelake.maintenance.check.finding import FileSizes
 from lancelake.maintenance.check.refs import CheckedLine, CheckedRefs
 from lancelake.storage.table_files import FileAt
 from lancelake.table.history import VersionSummary, summarize
-from lancelake.txn import fragment_reuse
+from lancelake.txn.fragments import follow_moves
 
 _SMALL_FRAGMENT_ROWS = 100_000
 _MANY_SMALL_FRAGMENTS = 100
@@ -298,7 +298,7 @@ class _Description:
 def _follow_moves(indices: tuple[IndexMetadata, ...]) -> tuple[IndexMetadata, ...]:
     """Return entries with the coverage that recorded moves give them, where these are readable."""
     try:
-        return fragment_reuse.followed(indices)
+        return follow_moves(indices)
     except LanceTableError:
         return indices
 

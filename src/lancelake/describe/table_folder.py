@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lancelake.commit.versions import has_table
+from lancelake.commit.snapshot import Latest, has_table, open_snapshot
 from lancelake.describe.documents import Json
 from lancelake.errors import LanceTableError
 from lancelake.format import layout
 from lancelake.storage.local import has_link
 from lancelake.storage.location import Location
 from lancelake.table.history import summarize, version_rows
-from lancelake.table.open import Latest, open_snapshot
 
 _DEPTH = 4
 _MOST_FOLDERS = 20_000

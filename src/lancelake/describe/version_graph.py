@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from lancelake.commit.versions import list_versions
+from lancelake.commit.snapshot import branch_location, list_versions
 from lancelake.describe.documents import Json
 from lancelake.describe.log import line_entries, log_document, tags_on
 from lancelake.errors import LanceTableError
@@ -15,7 +15,6 @@ from lancelake.format.refs import Branch
 from lancelake.maintenance.check.refs import CheckedRefs
 from lancelake.maintenance.reachable import KnownRefs
 from lancelake.storage.location import Location
-from lancelake.table.open import branch_location
 
 MAIN = "main"
 

@@ -91,11 +91,9 @@ class FragileTask(Task, Protocol):
 
     def parts(self) -> Sequence[FragileTask]:
         """Return the task in smaller ones, which run one by one after it ended a process."""
-        ...
 
     def lost(self, reason: str) -> bytes:
         """Return the result of a task that ended its process."""
-        ...
 
 
 class _LostChildError(Exception):

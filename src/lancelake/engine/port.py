@@ -31,11 +31,9 @@ class Task(Protocol):
     @property
     def memory_bytes(self) -> int:
         """Estimate of the memory that a run takes."""
-        ...
 
     def run(self) -> bytes:
         """Run the task and return its result for the driver."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +67,12 @@ class Engine(Protocol):
     @property
     def parallelism(self) -> int:
         """Number of concurrent tasks, for planners that split work into tasks."""
-        ...
 
     def run(self, job: Job) -> Iterator[bytes]:
         """Yield the result of every task in the order of the tasks.
 
         The first error ends the job and is raised as the task raised it.
         """
-        ...
 
 
 Advance = Callable[[int], None]

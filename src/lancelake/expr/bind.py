@@ -10,16 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lancelake.errors import InvalidExpressionError, suggestion
+from lancelake.expr import structure
 from lancelake.expr.literals import quoted
-from lancelake.expr.structure import (
-    BLANK,
-    Token,
-    TokenKind,
-    check_chains,
-    shown,
-    tokenize,
-    with_size_limits,
-)
 from lancelake.format.schema import Field, Schema
 
 # Keywords, even if a column has the same name, except before a comparison, where only a value
@@ -36,8 +28,8 @@ _BEFORE_VALUES = frozenset({"AND", "ELSE", "NOT", "OR", "THEN", "WHEN"})
 # Type names of Lance that DataFusion does not have.
 _TYPE_NAMES = {"BINARY": "BYTEA", "DATETIME": "TIMESTAMP"}
 _JOINS = ("AND", "OR")
-_NAMES = (TokenKind.NAME, TokenKind.QUOTED_NAME)
-_TEXTS = (TokenKind.STRING, TokenKind.QUOTED_STRING)
+_NAMES = (structure.TokenKind.NAME, structure.TokenKind.QUOTED_NAME)
+_TEXTS = (structure.TokenKind.STRING, structure.TokenKind.QUOTED_STRING)
 
 
 PathOf = Callable[[tuple[str, ...]], tuple[str, ...]]
@@ -76,7 +68,7 @@ def bind(
     `path_of` maps a resolved column to the path at which it is read.
     """
     binder = Binder(text, Names(schema, extra_names, path_of))
-    check_chains(binder.tokens, text)
+    structure.check_chains(binder.tokens, text)
     return binder.bound(0, len(binder.tokens))
 
 
@@ -135,14 +127,14 @@ class Binder:
         if not text.strip():
             raise InvalidExpressionError("the expression is empty", text=text)
         self.text = text
-        self.tokens = tokenize(text)
+        self.tokens = structure.tokenize(text)
         self._names = names
         self._paths: list[tuple[str, ...]] = []
 
     def bound(self, start: int, stop: int) -> BoundExpression:
         """Bind the tokens of a range, whose inputs are numbered from zero."""
         self._paths = []
-        sql = with_size_limits(self._rewritten(start, stop))
+        sql = structure.with_size_limits(self._rewritten(start, stop))
         whole = (start, stop) == (0, len(self.tokens))
         text = self.text if whole else "".join(t.text for t in self.tokens[start:stop]).strip()
         paths = tuple(self._paths)
@@ -155,7 +147,7 @@ class Binder:
         texts = ["".join(t.text for t in self.tokens[a:b]).strip() for a, b in ranges]
         return BoundExpression(
             text=f" {word} ".join(texts),
-            sql=with_size_limits(f" {word} ".join(parts)),
+            sql=structure.with_size_limits(f" {word} ".join(parts)),
             paths=tuple(self._paths),
             known=self._names.known,
         )
@@ -166,7 +158,7 @@ class Binder:
         The path is None where the word is not a column, or only starts with one.
         """
         token = self.tokens[position]
-        if token.kind is TokenKind.NAME and not self._may_be_column(position):
+        if token.kind is structure.TokenKind.NAME and not self._may_be_column(position):
             return None, position + 1
         segments, end = self._segments(position)
         return self._names.whole(segments), end
@@ -185,20 +177,20 @@ class Binder:
     def _rewrite(self, position: int) -> tuple[str, int]:
         token = self.tokens[position]
         match token.kind:
-            case TokenKind.COMMENT:
+            case structure.TokenKind.COMMENT:
                 return " ", position + 1
-            case TokenKind.QUOTED_STRING:
+            case structure.TokenKind.QUOTED_STRING:
                 return quoted(token.value), position + 1
-            case TokenKind.SYMBOL if token.text == "." and self._is_member(position):
+            case structure.TokenKind.SYMBOL if token.text == "." and self._is_member(position):
                 member = self.tokens[position + 1]
                 return f"[{quoted(_name(member))}]", position + 2
-            case TokenKind.QUOTED_NAME:
+            case structure.TokenKind.QUOTED_NAME:
                 return self._column(position, required=True)
-            case TokenKind.NAME if self._is_joined_match(position):
+            case structure.TokenKind.NAME if self._is_joined_match(position):
                 return self._match_found(position)
-            case TokenKind.NAME if self._is_type(position):
+            case structure.TokenKind.NAME if self._is_type(position):
                 return _TYPE_NAMES.get(token.text.upper(), token.text), position + 1
-            case TokenKind.NAME if self._may_be_column(position):
+            case structure.TokenKind.NAME if self._may_be_column(position):
                 return self._column(position, required=False)
             case _:
                 return token.text, position + 1
@@ -223,7 +215,7 @@ class Binder:
     def _word(self, positions: range, parenthesis: str) -> str:
         """Return the next word in this direction, in capitals, skipping such parentheses."""
         tokens = (self.tokens[i] for i in positions)
-        words = (t for t in tokens if t.kind not in BLANK and t.text != parenthesis)
+        words = (t for t in tokens if t.kind not in structure.BLANK and t.text != parenthesis)
         word = next(words, None)
         return "" if word is None else word.text.upper()
 
@@ -238,7 +230,7 @@ class Binder:
         depth = 0
         for i in range(position + 1, len(self.tokens)):
             depth += {"(": 1, ")": -1}.get(self.tokens[i].text, 0)
-            if depth <= 0 and self.tokens[i].kind not in BLANK:
+            if depth <= 0 and self.tokens[i].kind not in structure.BLANK:
                 return i
         return len(self.tokens) - 1
 
@@ -267,7 +259,7 @@ class Binder:
         starts_value = (
             before is None
             or before.text.upper() in _BEFORE_VALUES
-            or (before.kind is TokenKind.SYMBOL and before.text not in (")", "]"))
+            or (before.kind is structure.TokenKind.SYMBOL and before.text not in (")", "]"))
         )
         return starts_value and follower.text in ("=", "<", ">", "!")
 
@@ -291,26 +283,26 @@ class Binder:
             end += 2
         return segments, end
 
-    def _next(self, position: int) -> Token | None:
+    def _next(self, position: int) -> structure.Token | None:
         return self._first(range(position + 1, len(self.tokens)))
 
-    def _before(self, position: int) -> Token | None:
+    def _before(self, position: int) -> structure.Token | None:
         return self._first(range(position - 1, -1, -1))
 
-    def _first(self, positions: range) -> Token | None:
+    def _first(self, positions: range) -> structure.Token | None:
         tokens = (self.tokens[i] for i in positions)
-        return next((token for token in tokens if token.kind not in BLANK), None)
+        return next((token for token in tokens if token.kind not in structure.BLANK), None)
 
 
 def no_such_column(name: str, text: str, known: Sequence[str]) -> InvalidExpressionError:
     """Return the error for an unknown column in an expression."""
-    problem = f"No field named {name} in expression {shown(text)!r}"
+    problem = f"No field named {name} in expression {structure.shown(text)!r}"
     advice = suggestion(name, known, "columns")
-    return InvalidExpressionError(problem, text=shown(text), column=name, action=advice)
+    return InvalidExpressionError(problem, text=structure.shown(text), column=name, action=advice)
 
 
-def _name(token: Token) -> str:
-    return token.value if token.kind is TokenKind.QUOTED_NAME else token.text
+def _name(token: structure.Token) -> str:
+    return token.value if token.kind is structure.TokenKind.QUOTED_NAME else token.text
 
 
 def _find(level: tuple[Field, ...], name: str) -> Field | None:

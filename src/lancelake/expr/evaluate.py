@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelake.errors import InvalidExpressionError
+from lancelake.expr import literals
 from lancelake.expr.bind import BoundExpression, input_name, no_such_column
 from lancelake.expr.condition import (
     And,
@@ -41,16 +42,6 @@ from lancelake.expr.condition import (
     needs_datafusion,
 )
 from lancelake.expr.json_functions import register_json_functions
-from lancelake.expr.literals import (
-    at_path,
-    fits,
-    is_float,
-    may_be_null,
-    plain_storage,
-    type_at,
-    type_without_views,
-    without_views,
-)
 from lancelake.expr.planned_condition import chain, operands
 from lancelake.expr.structure import register_size_limits, shown
 from lancelake.format.schema import join_path
@@ -171,7 +162,7 @@ def _typed(node: Expr, target: pa.DataType | None) -> Expr:
     if pa.types.is_floating(target) and (is_integer or pa.types.is_floating(number.type)):
         return node.cast(target)
     if is_integer and (pa.types.is_integer(target) or pa.types.is_decimal(target)):
-        return node.cast(target) if fits(number.as_py(), target) else node
+        return node.cast(target) if literals.fits(number.as_py(), target) else node
     return node
 
 
@@ -206,7 +197,7 @@ class Evaluator:
     def result_field(self, name: str, schema: pa.Schema) -> pa.Field:
         """Return the field of the result for batches of this schema."""
         fields = [
-            field.with_nullable(may_be_null(schema, path))
+            field.with_nullable(literals.may_be_null(schema, path))
             for field, path in zip(
                 input_schema(self._expression, schema), self._expression.paths or ((),), strict=True
             )
@@ -220,7 +211,7 @@ class Evaluator:
             )
         except Exception as error:  # DataFusion raises bare Exception
             raise _refused(self._expression, error) from error
-        return pa.field(name, type_without_views(result.type), result.nullable)
+        return pa.field(name, literals.type_without_views(result.type), result.nullable)
 
     @driven_aside
     def __call__(self, batch: pa.RecordBatch) -> pa.Array:
@@ -228,7 +219,7 @@ class Evaluator:
         try:
             frame = self._frame(self._inputs(batch))
             parts = [part.column(0) for part in frame.collect()]
-            return without_views(_join_parts(parts, frame.schema().field(0).type))
+            return literals.without_views(_join_parts(parts, frame.schema().field(0).type))
         except Exception as error:  # DataFusion raises bare Exception
             raise _refused(self._expression, error) from error
 
@@ -239,7 +230,9 @@ class Evaluator:
         return _context().read_batch(inputs).select(meant)
 
     def _inputs(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [plain_storage(at_path(batch, path)) for path in self._expression.paths]
+        columns = [
+            literals.plain_storage(literals.at_path(batch, path)) for path in self._expression.paths
+        ]
         names = [input_name(i) for i in range(len(columns))]
         if not columns:
             # A batch needs a column to have a length.
@@ -279,7 +272,7 @@ def input_schema(expression: BoundExpression, schema: pa.Schema) -> pa.Schema:
 
 
 def _input_type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType:
-    dtype = type_at(schema, path)
+    dtype = literals.type_at(schema, path)
     if dtype is None:
         # The path was resolved, so only a damaged table is left.
         raise ValueError(f"several columns have the name {join_path(path)}")
@@ -303,7 +296,7 @@ def fold(expression: Expr) -> pa.Scalar | None:
         (part,) = _context().read_batch(one).select(expression.alias("value")).collect()
     except Exception:  # noqa: BLE001  # what is wrong is reported where it is evaluated
         return None
-    return without_views(part.column(0))[0]
+    return literals.without_views(part.column(0))[0]
 
 
 def evaluate_sql(expression: BoundExpression, batch: pa.RecordBatch) -> pa.BooleanArray:
@@ -315,7 +308,7 @@ def evaluate_sql(expression: BoundExpression, batch: pa.RecordBatch) -> pa.Boole
 @driven_aside
 def evaluate_planned(leaf: PlannedLeaf, batch: pa.RecordBatch) -> pa.BooleanArray:
     """Evaluate a condition of a plan for each row."""
-    columns = [plain_storage(batch.column(name)) for name in leaf.names]
+    columns = [literals.plain_storage(batch.column(name)) for name in leaf.names]
     # A batch needs a column to have a length.
     columns, names = (columns, leaf.names) if columns else ([pa.nulls(batch.num_rows)], ("none",))
     rows = pa.RecordBatch.from_arrays(columns, names=list(names))
@@ -487,12 +480,12 @@ def _with_late(
 
 
 def _values(column: Column, batch: pa.RecordBatch) -> pa.Array:
-    return plain_storage(at_path(batch, column.path))
+    return literals.plain_storage(literals.at_path(batch, column.path))
 
 
 def _compared(condition: Comparison, values: pa.Array) -> pa.BooleanArray:
     compare, constant = _COMPARISONS[condition.operator], condition.value
-    if not is_float(condition.column.dtype):
+    if not literals.is_float(condition.column.dtype):
         return compare(values, constant)
     if not pc.is_nan(constant).as_py() and not _has_nan(values):
         return compare(values, constant)
@@ -502,7 +495,7 @@ def _compared(condition: Comparison, values: pa.Array) -> pa.BooleanArray:
 
 def _membership(condition: Membership, values: pa.Array) -> pa.BooleanArray:
     wanted = condition.values
-    if is_float(condition.column.dtype):
+    if literals.is_float(condition.column.dtype):
         # Arrow looks zeros up by their bits, and takes every NaN for the same.
         values, wanted = _ranked(values), _ranked(wanted)
     is_member = pc.is_in(values, value_set=wanted)

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from lancelake.expr.bind import BoundExpression
-from lancelake.expr.condition import (
-    Column,
-    Condition,
-    ListMatch,
-    ListTest,
-    all_of,
-    any_of,
-    negated,
-)
+from lancelake.expr.condition import Column, Condition, ListMatch, ListTest, all_of, any_of, negated
 from lancelake.expr.leaves import LEAVES, Operand, leaf, truth
 from lancelake.expr.literals import literal, typed
 

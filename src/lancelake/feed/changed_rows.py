@@ -9,28 +9,11 @@ from typing import assert_never
 import numpy as np
 import pyarrow as pa
 
+from lancelake import errors
 from lancelake.data.arrays.batches import Mask, differing
 from lancelake.data.column_reader import RowOffsets, project
-from lancelake.data.deletion_files import MetaColumn, RowMeta, load_deletions
-from lancelake.data.fragment_reader import FragmentReader
-from lancelake.errors import (
-    CorruptTableError,
-    LanceTableError,
-    SchemaMismatchError,
-    VersionNotFoundError,
-)
-from lancelake.feed.changed_fragments import (
-    ChangeFeedPlan,
-    ChangeTask,
-    Commit,
-    FeedSpec,
-    PairTask,
-    RowsTask,
-    Side,
-    has_same_rows,
-    needed_columns,
-)
-from lancelake.feed.request import FEED_FIELDS, FEED_NAMES, ChangeKind
+from lancelake.data.fragment_reader import FragmentReader, MetaColumn, RowMeta, load_deletions
+from lancelake.feed import request
 from lancelake.format.arrow_schema import storage_schema
 from lancelake.format.frozen import computed_once
 from lancelake.format.logical_types import described_schema
@@ -40,13 +23,13 @@ from lancelake.scan.plan import column_widths, row_bytes
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
 from lancelake.scan.task_rows import Finisher, LiveRows, to_mask
 
-_CHANGE_TYPE, _VERSION, _TIMESTAMP = (field.type for field in FEED_FIELDS[1:])
+_CHANGE_TYPE, _VERSION, _TIMESTAMP = (field.type for field in request.FEED_FIELDS[1:])
 
 
 class Emitter:
     """Builds the batches of the feed for one commit."""
 
-    def __init__(self, spec: FeedSpec, commit: Commit) -> None:
+    def __init__(self, spec: request.FeedSpec, commit: request.Commit) -> None:
         self._spec = spec
         self._commit = commit
         schema = pa.schema(list(spec.schema)[: len(spec.outputs)])
@@ -54,7 +37,7 @@ class Emitter:
         self._filter = spec.predicate
 
     def __call__(
-        self, batch: pa.RecordBatch, ids: U64Array, kind: ChangeKind
+        self, batch: pa.RecordBatch, ids: U64Array, kind: request.ChangeKind
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows that share one kind of change."""
         kinds = pa.array([kind.value], _CHANGE_TYPE).take(pa.array(np.zeros(len(ids), np.int64)))
@@ -64,7 +47,10 @@ class Emitter:
         self, before: pa.RecordBatch, after: pa.RecordBatch, ids: U64Array
     ) -> Iterator[pa.RecordBatch]:
         """Yield updated rows: the preimage followed by the postimage of each."""
-        images = [(ChangeKind.UPDATE_BEFORE, before), (ChangeKind.UPDATE_AFTER, after)]
+        images = [
+            (request.ChangeKind.UPDATE_BEFORE, before),
+            (request.ChangeKind.UPDATE_AFTER, after),
+        ]
         requested = [(kind, rows) for kind, rows in images if kind in self._spec.kinds]
         if len(requested) == 1:
             kind, rows = requested[0]
@@ -90,7 +76,7 @@ class Emitter:
     def _emit(self, rows: pa.RecordBatch, feed: list[pa.Array]) -> Iterator[pa.RecordBatch]:
         if self._filter is not None:
             filtered = rows
-            for name, column in zip(FEED_NAMES, feed, strict=True):
+            for name, column in zip(request.FEED_NAMES, feed, strict=True):
                 filtered = filtered.append_column(name, column)
             mask = pa.array(to_mask(self._filter(filtered)))
             rows, feed = rows.filter(mask), [column.filter(mask) for column in feed]
@@ -132,7 +118,7 @@ class FragmentRows:
         return FragmentRows(self.offsets[places], self.ids[places], self.last_updated[places])
 
 
-def live_rows(side: Side) -> FragmentRows:
+def live_rows(side: request.Side) -> FragmentRows:
     """Find the live rows of a fragment; reads its deletions, but no data file."""
     reader = FragmentReader(side.at.files, side.at.manifest_at, side.fragment, Schema(fields=()))
     rows = reader.physical_rows
@@ -145,13 +131,13 @@ def live_rows(side: Side) -> FragmentRows:
     return FragmentRows(offsets, meta.row_ids(offsets), updated.to_numpy())
 
 
-def unshared_rows(side: Side, others: Sequence[Side]) -> FragmentRows:
+def unshared_rows(side: request.Side, others: Sequence[request.Side]) -> FragmentRows:
     """Find the live rows of a fragment that are in none of the other fragments."""
     rows = live_rows(side)
-    for other in sorted(others, key=lambda o: not has_same_rows(side.fragment, o.fragment)):
+    for other in sorted(others, key=lambda o: not request.has_same_rows(side.fragment, o.fragment)):
         if not len(rows.ids):
             break
-        if has_same_rows(side.fragment, other.fragment):
+        if request.has_same_rows(side.fragment, other.fragment):
             deleted = load_deletions(other.at.files, other.fragment)
             gone = np.frombuffer(deleted.to_array(), dtype=np.uint32)
             rows = rows.where(np.isin(rows.offsets, gone, assume_unique=True))
@@ -164,9 +150,11 @@ def unshared_rows(side: Side, others: Sequence[Side]) -> FragmentRows:
 class SideReader:
     """Reads rows of one fragment in the schema of the last version."""
 
-    def __init__(self, side: Side, spec: FeedSpec, more: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, side: request.Side, spec: request.FeedSpec, more: tuple[str, ...] = ()
+    ) -> None:
         """Read the columns that outputs and filter need, and the additional ones."""
-        paths = tuple((name,) for name in dict.fromkeys((*needed_columns(spec), *more)))
+        paths = tuple((name,) for name in dict.fromkeys((*request.needed_columns(spec), *more)))
         self._side = side
         self._view = project(side.at.view, paths)
         self._target = storage_schema(described_schema(project(spec.last, paths)))
@@ -225,37 +213,37 @@ class SideReader:
                 f"{field.type}: {error}"
             )
             action = "Omit the column, or end before the version that changed its type."
-            raise SchemaMismatchError(
+            raise errors.SchemaMismatchError(
                 problem, version=version, action=action, column=field.name
             ) from error
 
 
-_UPDATES = (ChangeKind.UPDATE_BEFORE, ChangeKind.UPDATE_AFTER)
+_UPDATES = (request.ChangeKind.UPDATE_BEFORE, request.ChangeKind.UPDATE_AFTER)
 
 
-def run(plan: ChangeFeedPlan) -> pa.RecordBatchReader:
+def run(plan: request.ChangeFeedPlan) -> pa.RecordBatchReader:
     """Stream the rows of a plan."""
     batches = (batch for task in plan.tasks for batch in execute(task))
     return pa.RecordBatchReader.from_batches(plan.schema, batches)
 
 
-def execute(task: ChangeTask) -> Iterator[pa.RecordBatch]:
+def execute(task: request.ChangeTask) -> Iterator[pa.RecordBatch]:
     """Yield the changes of a task; for an updated row, its preimage and then its postimage."""
     try:
         match task:
-            case RowsTask():
+            case request.RowsTask():
                 yield from _rows(task)
-            case PairTask():
+            case request.PairTask():
                 yield from _pairs(task)
             case _:
                 assert_never(task)
-    except CorruptTableError as error:
+    except errors.CorruptTableError as error:
         raise _explain(task, error) from error
-    except LanceTableError as error:
+    except errors.LanceTableError as error:
         raise error.at(_sides(task)[0].at.files.root.uri) from error.__cause__
 
 
-def _rows(task: RowsTask) -> Iterator[pa.RecordBatch]:
+def _rows(task: request.RowsTask) -> Iterator[pa.RecordBatch]:
     rows = unshared_rows(task.side, task.others)
     if not len(rows.ids):
         return
@@ -266,7 +254,7 @@ def _rows(task: RowsTask) -> Iterator[pa.RecordBatch]:
         yield from emitter(batch, ids, task.kind)
 
 
-def _pairs(task: PairTask) -> Iterator[pa.RecordBatch]:
+def _pairs(task: request.PairTask) -> Iterator[pa.RecordBatch]:
     before, after = live_rows(task.before), live_rows(task.after)
     _, at_before, at_after = np.intersect1d(
         before.ids, after.ids, assume_unique=True, return_indices=True
@@ -284,7 +272,11 @@ def _pairs(task: PairTask) -> Iterator[pa.RecordBatch]:
 
 
 def _images(
-    task: PairTask, old: FragmentRows, new: FragmentRows, *, compared: tuple[str, ...] | None
+    task: request.PairTask,
+    old: FragmentRows,
+    new: FragmentRows,
+    *,
+    compared: tuple[str, ...] | None,
 ) -> Iterator[pa.RecordBatch]:
     """Read both images of a bounded number of rows at a time, in the order of the newer version.
 
@@ -319,22 +311,22 @@ def _differs(one: pa.RecordBatch, other: pa.RecordBatch, names: tuple[str, ...])
     return differs
 
 
-def _sides(task: ChangeTask) -> tuple[Side, ...]:
+def _sides(task: request.ChangeTask) -> tuple[request.Side, ...]:
     match task:
-        case RowsTask():
+        case request.RowsTask():
             return (task.side, *task.others)
-        case PairTask():
+        case request.PairTask():
             return (task.before, task.after)
         case _:
             assert_never(task)
 
 
-def _explain(task: ChangeTask, error: CorruptTableError) -> LanceTableError:
+def _explain(task: request.ChangeTask, error: errors.CorruptTableError) -> errors.LanceTableError:
     """Distinguish a file that was cleaned up from a damaged one."""
     for side in _sides(task):
         path = _missing(side)
         if path is not None:
-            return VersionNotFoundError(
+            return errors.VersionNotFoundError(
                 f"the changes of version {task.commit.version} need {path} of version "
                 f"{side.at.version}, which no longer exists because it was cleaned up",
                 table=side.at.files.root.uri,
@@ -344,7 +336,7 @@ def _explain(task: ChangeTask, error: CorruptTableError) -> LanceTableError:
     return error.at(_sides(task)[0].at.files.root.uri)
 
 
-def _missing(side: Side) -> str | None:
+def _missing(side: request.Side) -> str | None:
     files, fragment = side.at.files, side.fragment
     places = [files.data_file(file) for file in fragment.files]
     if fragment.deletion_file is not None:

@@ -3,57 +3,109 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import AtVersion, Snapshot
+from lancelake.data.fragment_reader import MetaColumn
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, VersionNotFoundError
 from lancelake.expr.predicate import Predicate, predicate
-from lancelake.feed.changed_fragments import (
+from lancelake.feed.changed_rows import execute
+from lancelake.feed.request import (
+    FEED_FIELDS,
+    FEED_NAMES,
+    ROW_ID,
     ChangeFeedPlan,
+    ChangeKind,
+    ChangeRequest,
     ChangeTask,
     Commit,
     ComparedFragment,
     FeedSpec,
     FragmentSpans,
     PairTask,
+    Point,
     RowsTask,
     Side,
     VersionFiles,
+    VersionRange,
     candidates,
     differing,
+    ensure_row_ids,
     has_same_deletions,
     has_same_rows,
     needed_columns,
     rewritten_columns,
-)
-from lancelake.feed.request import (
-    FEED_FIELDS,
-    FEED_NAMES,
-    ChangeKind,
-    ChangeRequest,
-    Point,
-    VersionRange,
-    ensure_row_ids,
     version_range,
 )
+from lancelake.format import operations as ops
+from lancelake.format import rowids
 from lancelake.format.arrow_schema import storage_field, storage_schema
+from lancelake.format.fragment import ExternalFile, Fragment, Sequenced
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId
 from lancelake.format.logical_types import described, described_schema
-from lancelake.format.operations import (
-    Append,
-    Delete,
-    Operation,
-    Overwrite,
-    Restore,
-    Rewrite,
-    UnknownOperation,
-)
+from lancelake.format.rowids import UNKNOWN_VERSION
 from lancelake.format.schema import Field, Schema
+from lancelake.scan.planner import plan
 from lancelake.scan.request import ColumnOutput, ScanRequest, output_field, resolve_outputs
+from lancelake.scan.stream import run
+
+_CREATED, _UPDATED = MetaColumn.CREATED_AT.value, MetaColumn.LAST_UPDATED_AT.value
+
+
+def inserted_rows(snapshot: Snapshot, begin: int, end: int) -> pa.RecordBatchReader:
+    """Stream the rows of a version that were created after `begin`, up to and including `end`."""
+    condition = f"{_CREATED} > {begin} AND {_CREATED} <= {end}"
+    touched = [f for f in _fragments(snapshot) if _has_run(f.created_at_versions, begin, end)]
+    return _scan(snapshot, condition, touched)
+
+
+def updated_rows(snapshot: Snapshot, begin: int, end: int) -> pa.RecordBatchReader:
+    """Stream the rows of `begin` that were last updated after it, up to and including `end`."""
+    changed = f"{_UPDATED} > {begin} AND {_UPDATED} <= {end}"
+    touched = [f for f in _fragments(snapshot) if _has_run(f.last_updated_at_versions, begin, end)]
+    return _scan(snapshot, f"{_CREATED} <= {begin} AND {changed}", touched)
+
+
+def deleted_row_ids(snapshot: Snapshot, begin: int, end: int) -> pa.RecordBatchReader:
+    """Stream the ids of rows that are in version `begin` and not in version `end`."""
+    request = ChangeRequest(columns=(), kinds=frozenset({ChangeKind.DELETE}), is_net=True)
+    planned = plan_changes(snapshot, AtVersion(begin), AtVersion(end), request)
+    batches = (batch.select([ROW_ID]) for task in planned.tasks for batch in execute(task))
+    schema = pa.schema([planned.schema.field(ROW_ID)])
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _fragments(snapshot: Snapshot) -> Sequence[Fragment]:
+    ensure_row_ids(snapshot)
+    return snapshot.manifest.fragments
+
+
+def _has_run(versions: Sequenced, begin: int, end: int) -> bool:
+    """Whether a row of a fragment may have a version in the range."""
+    match versions:
+        case None:
+            return begin < UNKNOWN_VERSION <= end
+        case ExternalFile():
+            return True
+        case bytes() as data:
+            versions_of_rows = {version for _, version in rowids.decode_versions(data)}
+            return any(begin < version <= end for version in versions_of_rows)
+
+
+def _scan(
+    snapshot: Snapshot, condition: str, fragments: Sequence[Fragment]
+) -> pa.RecordBatchReader:
+    request = ScanRequest(
+        columns=(*snapshot.manifest.schema.names, ROW_ID, _CREATED, _UPDATED),
+        filter=condition,
+        fragment_ids=tuple(f.id for f in fragments),
+    )
+    return run(plan(snapshot, request))
+
 
 Path = tuple[str, ...]
 
@@ -91,7 +143,9 @@ def own_view(last: Schema) -> View:
     return View(schema=last, lacking=frozenset(), unlike=frozenset(), traces=FrozenMap(traces))
 
 
-def view_before(last: Schema, after: View, before: Schema, *, operation: Operation | None) -> View:
+def view_before(
+    last: Schema, after: View, before: Schema, *, operation: ops.Operation | None
+) -> View:
     """Return the view of the version before, given the operation between the two."""
     by_path = dict(_paths(before))
     path_of = {field.id: path for path, field in by_path.items()}
@@ -103,7 +157,7 @@ def view_before(last: Schema, after: View, before: Schema, *, operation: Operati
             kind = by_path[path].logical_type
             traces[number] = Trace(is_there=True, id=field_id, path=path, logical_type=kind)
         else:
-            last_id = None if isinstance(operation, Overwrite) else trace.id
+            last_id = None if isinstance(operation, ops.Overwrite) else trace.id
             traces[number] = replace(trace, is_there=False, id=last_id)
     return _view(last, before, FrozenMap(traces))
 
@@ -113,7 +167,7 @@ def _find(
     path_of: dict[FieldId, Path],
     by_path: dict[Path, Field],
     after: View,
-    operation: Operation | None,
+    operation: ops.Operation | None,
 ) -> FieldId | None:
     by_id = trace.id if trace.id in path_of else None
     named = by_path.get(trace.path)
@@ -123,9 +177,9 @@ def _find(
             return None
         return by_id
     by_name = None if named is None else named.id
-    if isinstance(operation, Overwrite):
+    if isinstance(operation, ops.Overwrite):
         return by_name
-    if operation is None or isinstance(operation, Restore):
+    if operation is None or isinstance(operation, ops.Restore):
         # Ids may belong to columns that an overwrite between the two replaced.
         return by_id if by_name is None else by_name
     if by_id is not None or by_name is None:
@@ -233,7 +287,7 @@ class _Step:
     after: Snapshot
     view_before: View
     view_after: View
-    operation: Operation | None
+    operation: ops.Operation | None
 
     @property
     def commit(self) -> Commit:
@@ -244,7 +298,7 @@ class _Step:
     @property
     def is_single(self) -> bool:
         """Whether exactly one known change separates the versions."""
-        return self.operation is not None and not isinstance(self.operation, Restore)
+        return self.operation is not None and not isinstance(self.operation, ops.Restore)
 
     @property
     def has_added_columns(self) -> bool:
@@ -319,15 +373,15 @@ def _net_view(versions: VersionRange, spec: FeedSpec, first: Snapshot | None) ->
         return _older(spec, own, first, None)
 
 
-def _operation(snapshot: Snapshot) -> Operation | None:
+def _operation(snapshot: Snapshot) -> ops.Operation | None:
     transaction = snapshot.transaction
-    if transaction is None or isinstance(transaction.operation, UnknownOperation):
+    if transaction is None or isinstance(transaction.operation, ops.UnknownOperation):
         return None
     return transaction.operation
 
 
 def _older(
-    spec: FeedSpec, view: View, before: Snapshot | None, operation: Operation | None
+    spec: FeedSpec, view: View, before: Snapshot | None, operation: ops.Operation | None
 ) -> View:
     if before is None:
         return view
@@ -336,16 +390,16 @@ def _older(
 
 def _tasks(step: _Step) -> Iterator[ChangeTask]:
     operation, kinds = step.operation, step.spec.kinds
-    if isinstance(operation, Rewrite):
+    if isinstance(operation, ops.Rewrite):
         return
     gone, come = _candidates(step)
-    is_replaced = isinstance(operation, Overwrite)
+    is_replaced = isinstance(operation, ops.Overwrite)
     olds, news = (FragmentSpans(() if is_replaced else part) for part in (gone, come))
-    if ChangeKind.DELETE in kinds and not isinstance(operation, Append):
+    if ChangeKind.DELETE in kinds and not isinstance(operation, ops.Append):
         yield from _deletes(step, gone, news)
-    if kinds & _UPDATES and not isinstance(operation, Append | Delete):
+    if kinds & _UPDATES and not isinstance(operation, ops.Append | ops.Delete):
         yield from _updates(step, gone, news)
-    if ChangeKind.INSERT in kinds and not isinstance(operation, Delete):
+    if ChangeKind.INSERT in kinds and not isinstance(operation, ops.Delete):
         yield from _inserts(step, come, olds)
 
 
@@ -355,7 +409,7 @@ def _candidates(step: _Step) -> tuple[list[ComparedFragment], list[ComparedFragm
         return [], candidates(after, step.after.manifest.fragments)
     before = _version_files(step.before, step.view_before)
     old, new = step.before.manifest.fragments, step.after.manifest.fragments
-    if isinstance(step.operation, Overwrite):
+    if isinstance(step.operation, ops.Overwrite):
         return candidates(before, old), candidates(after, new)
     last = step.spec.last if step.has_added_columns else None
     return differing(before, old, after, new, last=last)

@@ -9,18 +9,22 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from lancelake.errors import (
-    CorruptTableError,
-    InvalidNameError,
-    InvalidRequestError,
-    UnsupportedError,
-)
+from lancelake import errors
 from lancelake.format import logical_types, primary_key
-from lancelake.format.extension_names import ARROW_JSON, BLOB_V2, EXTENSION_NAME, JSON
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import NO_PARENT, FieldId
-from lancelake.format.schema import DictionaryPage, Encoding, Field, Schema, join_path
-from lancelake.format.schema_codec import MAX_DEPTH
+from lancelake.format.schema import (
+    ARROW_JSON,
+    BLOB_V2,
+    EXTENSION_NAME,
+    JSON,
+    MAX_DEPTH,
+    DictionaryPage,
+    Encoding,
+    Field,
+    Schema,
+    join_path,
+)
 
 FIELD_ID = "lance:field_id"
 RESERVED_NAMES = frozenset(
@@ -113,15 +117,15 @@ def _arrow_field(field: Field, dtype: pa.DataType, metadata: Mapping[str, bytes]
         return pa.field(field.name, dtype, field.nullable, metadata or None)
     except ValueError as error:
         msg = f"field {field.name!r} of type {field.logical_type!r} is not well formed: {error}"
-        raise CorruptTableError(msg, field=field.name) from error
+        raise errors.CorruptTableError(msg, field=field.name) from error
 
 
 def _ensure_shows(schema: Schema) -> None:
     """Raise when a field's extension type does not support the field's storage type."""
     try:
         public_schema(schema)
-    except CorruptTableError as error:
-        raise InvalidRequestError(error.problem) from error
+    except errors.CorruptTableError as error:
+        raise errors.InvalidRequestError(error.problem) from error
 
 
 def _ensure_names(names: Sequence[str]) -> None:
@@ -129,11 +133,11 @@ def _ensure_names(names: Sequence[str]) -> None:
         if "." in name:
             msg = f"the name of column {name!r} cannot contain `.`"
             action = "Rename it, or use a field of a struct."
-            raise InvalidNameError(msg, column=name, action=action)
+            raise errors.InvalidNameError(msg, column=name, action=action)
         if name in RESERVED_NAMES:
-            raise InvalidNameError(f"column name {name!r} is reserved", column=name)
+            raise errors.InvalidNameError(f"column name {name!r} is reserved", column=name)
         if name in names[:position]:
-            raise InvalidNameError(f"Duplicate field name {name!r} in schema", column=name)
+            raise errors.InvalidNameError(f"Duplicate field name {name!r} in schema", column=name)
 
 
 def _converted(field: pa.Field, path: tuple[str, ...]) -> Field:
@@ -145,7 +149,7 @@ def _converted(field: pa.Field, path: tuple[str, ...]) -> Field:
     if logical_type == "json":
         metadata[EXTENSION_NAME] = JSON.encode()
     if len(path) > MAX_DEPTH:
-        raise UnsupportedError(f"column {where} is nested too deeply", column=where)
+        raise errors.UnsupportedError(f"column {where} is nested too deeply", column=where)
     is_key, position = primary_key.marks(metadata)
     is_dictionary = logical_type.startswith("dict:")
     return Field(
@@ -172,17 +176,17 @@ def _logical_type(dtype: pa.DataType, metadata: Mapping[str, bytes], where: str)
     if extension == BLOB_V2 and not (is_struct and dtype.names in _BLOB_LAYOUTS):
         msg = f"column {where} of type {dtype} does not have the fields of {BLOB_V2}"
         action = "Use a struct with the fields data and uri."
-        raise UnsupportedError(msg, column=where, found=str(dtype), action=action)
+        raise errors.UnsupportedError(msg, column=where, found=str(dtype), action=action)
     try:
         return logical_types.from_arrow(dtype)
-    except UnsupportedError as error:
+    except errors.UnsupportedError as error:
         msg = f"column {where} has type {dtype}, which the Lance format does not support"
         if pa.types.is_fixed_size_list(dtype) and not dtype.list_size:
             msg += ": its dimension must be a positive integer"
         if pa.types.is_map(dtype) and dtype.keys_sorted:
             msg += ": unsupported map field with keys_sorted=True"
         action = "Cast the column to another type."
-        raise UnsupportedError(msg, column=where, found=str(dtype), action=action) from error
+        raise errors.UnsupportedError(msg, column=where, found=str(dtype), action=action) from error
 
 
 def _members(dtype: pa.DataType) -> list[pa.Field]:
@@ -214,7 +218,7 @@ def _with_text(metadata: Mapping[bytes, bytes], where: str) -> dict[str, bytes]:
         return {key.decode(): value for key, value in metadata.items()}
     except UnicodeDecodeError as error:
         msg = f"metadata of {where} is not UTF-8 text"
-        raise InvalidRequestError(msg, action="Encode binary metadata as text.") from error
+        raise errors.InvalidRequestError(msg, action="Encode binary metadata as text.") from error
 
 
 def _explicit_id(value: bytes | None, where: str) -> FieldId:
@@ -223,7 +227,7 @@ def _explicit_id(value: bytes | None, where: str) -> FieldId:
         return _UNNUMBERED
     if not _INTEGER.fullmatch(value) or not -_MAX_ID - 1 <= int(value) <= _MAX_ID:
         msg = f"column {where} requests field id {value.decode()!r}, which is not a 32-bit number"
-        raise InvalidRequestError(msg, column=where)
+        raise errors.InvalidRequestError(msg, column=where)
     return FieldId(max(int(value), _UNNUMBERED))
 
 
@@ -232,10 +236,10 @@ def _numbered(fields: tuple[Field, ...], first_id: int) -> tuple[Field, ...]:
     taken = [node.id for node in nodes if node.id != _UNNUMBERED]
     if len(set(taken)) < len(taken):
         msg = f"field ids are requested twice: {', '.join(map(str, sorted(taken)))}"
-        raise InvalidRequestError(msg)
+        raise errors.InvalidRequestError(msg)
     start = max(first_id, *(i + 1 for i in taken)) if taken else first_id
     if start + len(nodes) - len(taken) > _MAX_ID + 1:
-        raise InvalidRequestError("there are no field ids left")
+        raise errors.InvalidRequestError("there are no field ids left")
     fresh = itertools.count(start)
     return tuple(_with_ids(top, NO_PARENT, fresh) for top in fields)
 

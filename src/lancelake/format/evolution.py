@@ -14,8 +14,7 @@ from lancelake.errors import (
     suggestion,
 )
 from lancelake.format.arrow_schema import RESERVED_NAMES
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import Fragment
+from lancelake.format.fragment import FileVersion, Fragment
 from lancelake.format.ids import NO_PARENT, FieldId
 from lancelake.format.schema import Field, Schema, follow, join_path, quote_segment, split_path
 

@@ -1,4 +1,4 @@
-"""Fragment of a table and its files."""
+"""Fragments of a table, their files, the formats of these, and where they may be stored."""
 
 from __future__ import annotations
 
@@ -9,12 +9,100 @@ from enum import Enum
 from google.protobuf.message import DecodeError
 
 from lancelake.errors import CorruptTableError, UnsupportedError
-from lancelake.format import file_version
-from lancelake.format.file_version import FileVersion
-from lancelake.format.frozen import restore_unknown, unknown_bytes
+from lancelake.format.frozen import Codec, restore_unknown, unknown_bytes
 from lancelake.format.ids import MAX_FRAGMENT_ID, MAX_ROWS, BaseId, FieldId, FragmentId
 from lancelake.proto import table_pb2
 from lancelake.proto.transaction_pb2 import Transaction
+
+
+class FileVersion(Enum):
+    """A data file format."""
+
+    LEGACY = "0.1"
+    V2_0 = "2.0"
+    V2_1 = "2.1"
+    V2_2 = "2.2"
+    V2_3 = "2.3"
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Major and minor as `DataFile` records them."""
+        return _NUMBERS[self]
+
+    @property
+    def leaves_only(self) -> bool:
+        """Whether only nodes that own a column are listed in `DataFile.fields`."""
+        return self not in (FileVersion.LEGACY, FileVersion.V2_0)
+
+
+UNNAMED_VERSION = FileVersion.V2_0
+"""Version of the files of a table whose manifest has a flag for them, but no name."""
+DEFAULT_VERSION = FileVersion.V2_1
+
+_NUMBERS = {
+    FileVersion.LEGACY: (0, 2),
+    FileVersion.V2_0: (2, 0),
+    FileVersion.V2_1: (2, 1),
+    FileVersion.V2_2: (2, 2),
+    FileVersion.V2_3: (2, 3),
+}
+_BY_NUMBERS = {
+    (0, 0): FileVersion.LEGACY,
+    (0, 1): FileVersion.LEGACY,
+    (0, 2): FileVersion.LEGACY,
+    (0, 3): FileVersion.V2_0,
+    (2, 0): FileVersion.V2_0,
+    (2, 1): FileVersion.V2_1,
+    (2, 2): FileVersion.V2_2,
+    (2, 3): FileVersion.V2_3,
+}
+_BY_NAME = {version.value: version for version in FileVersion} | {
+    "0.3": FileVersion.V2_0,
+    "legacy": FileVersion.LEGACY,
+    "stable": DEFAULT_VERSION,
+    "next": FileVersion.V2_2,
+}
+
+
+def version_from_name(name: str) -> FileVersion:
+    """Read the version string of `Manifest.data_format`."""
+    try:
+        return _BY_NAME[name.lower()]
+    except KeyError:
+        msg = f"Unknown Lance storage version: {name}"
+        raise UnsupportedError(msg, found=name) from None
+
+
+def version_from_numbers(major: int, minor: int) -> FileVersion:
+    """Read the version numbers of a `DataFile`."""
+    try:
+        return _BY_NUMBERS[(major, minor)]
+    except KeyError:
+        msg = f"unknown data file version {major}.{minor}"
+        raise UnsupportedError(msg, found=f"{major}.{minor}") from None
+
+
+def only_version(versions: set[FileVersion]) -> FileVersion:
+    """Return the one version that all files share."""
+    if len(versions) == 1:
+        return next(iter(versions))
+    names = ", ".join(sorted(v.value for v in versions))
+    msg = f"data files of different versions ({names}) in a table without a data file version"
+    raise CorruptTableError(msg, found=names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BasePath:
+    """A declared base path."""
+
+    id: BaseId
+    name: str | None = None
+    is_dataset_root: bool
+    path: str
+    unknown: bytes = b""
+
+
+BASE = Codec(BasePath, table_pb2.BasePath)
 
 
 class DeletionFileType(Enum):
@@ -40,7 +128,7 @@ class DataFile:
     @property
     def version(self) -> FileVersion:
         """The format of the file."""
-        return file_version.from_numbers(self.file_major_version, self.file_minor_version)
+        return version_from_numbers(self.file_major_version, self.file_minor_version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Values that do not change, and unknown fields that they keep.
+"""Values that do not change, and their conversion to protobuf messages.
 
 Python 3.11's `functools.cached_property` holds one lock for all objects of a class while it
 computes, so that a slow file on one thread would block all other threads.
@@ -7,7 +7,8 @@ computes, so that a slow file on one thread would block all other threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Generic, TypeVar, overload
+from dataclasses import dataclass, fields
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -104,3 +105,112 @@ def restore_unknown(message: Message, data: bytes) -> None:
     """Add fields returned by `unknown_bytes` to `message`."""
     if data:
         message.MergeFromString(data)
+
+
+class Converter(Protocol):
+    """Conversion of one element of a field; a module with both functions is one too."""
+
+    @property
+    def decode(self) -> Callable[[Any], Any]:
+        """Convert from the message."""
+
+    @property
+    def encode(self) -> Callable[[Any], Any]:
+        """Convert to the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A converter of two functions."""
+
+    decode: Callable[[Any], Any]
+    encode: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FromMessage:
+    """A field that is read from, and written into, the whole message."""
+
+    decode: Callable[[Any], Any]
+    encode: Callable[[Any, Any], None]
+
+
+class _Field:
+    """A field of a value: how its annotation says that it is stored."""
+
+    def __init__(self, annotation: str, name: str, part: Converter | None) -> None:
+        self.name = name
+        self.is_many = annotation.startswith("tuple[")
+        self.is_map = annotation.startswith("FrozenMap[")
+        self.is_optional = annotation.endswith("| None")
+        self.part = part
+
+    def decode(self, message: Any) -> Any:
+        if self.is_optional and not message.HasField(self.name):
+            return None
+        stored, part = getattr(message, self.name), self.part
+        if self.is_map:
+            return FrozenMap({k: part.decode(v) if part else v for k, v in stored.items()})
+        if self.is_many:
+            return tuple(map(part.decode, stored)) if part else tuple(stored)
+        return part.decode(stored) if part else stored
+
+    def encode(self, value: Any, message: Any) -> None:
+        part = self.part
+        if self.is_map and part:
+            for key, each in value.items():
+                getattr(message, self.name)[key].CopyFrom(part.encode(each))
+        elif self.is_map:
+            getattr(message, self.name).update(value)
+        elif self.is_many:
+            getattr(message, self.name).extend(map(part.encode, value) if part else value)
+        elif value is not None:
+            stored = part.encode(value) if part else value
+            if isinstance(stored, Message):
+                getattr(message, self.name).CopyFrom(stored)
+            else:
+                setattr(message, self.name, stored)
+
+
+class Codec(Generic[V]):
+    """Conversion of a dataclass and a message.
+
+    A tuple is a repeated field, a FrozenMap a map, `| None` a field that may be absent. `parts`
+    convert the elements of a field; `names` are the fields with another name in the message. A
+    field `unknown` holds the fields of the message that this release does not know.
+    """
+
+    def __init__(
+        self,
+        kind: type[V],
+        message: Callable[[], Any],
+        *,
+        names: Mapping[str, str] | None = None,
+        **parts: Converter | FromMessage,
+    ) -> None:
+        self.kind, self._message = kind, message
+        self._fields: dict[str, _Field | FromMessage] = {}
+        annotations = {f.name: str(f.type) for f in fields(kind)}  # type: ignore[arg-type]
+        self._keeps_unknown = annotations.pop("unknown", None) is not None
+        for name, annotation in annotations.items():
+            part = parts.get(name)
+            stored = (names or {}).get(name, name)
+            self._fields[name] = (
+                part if isinstance(part, FromMessage) else _Field(annotation, stored, part)
+            )
+
+    def decode(self, message: Any) -> V:
+        """Read a value."""
+        values = {name: field.decode(message) for name, field in self._fields.items()}
+        if self._keeps_unknown:
+            values["unknown"] = unknown_bytes(message)
+        return self.kind(**values)
+
+    def encode(self, value: V) -> Any:
+        """Write a value."""
+        message = self._message()
+        for name, field in self._fields.items():
+            field.encode(getattr(value, name), message)
+        if self._keeps_unknown:
+            restore_unknown(message, value.unknown)  # type: ignore[attr-defined]
+        return message

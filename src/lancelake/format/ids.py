@@ -14,7 +14,6 @@ RowAddress = NewType("RowAddress", int)
 NO_PARENT = FieldId(-1)
 TOMBSTONE = FieldId(-2)
 
-DETACHED_BIT = 1 << 63
 
 OFFSET_BITS = 32
 """Bits of a row address for the row within its fragment."""
@@ -23,8 +22,3 @@ MAX_ROWS = 1 << OFFSET_BITS
 """Number of rows of the largest fragment."""
 
 MAX_FRAGMENT_ID = (1 << 64 - OFFSET_BITS) - 1
-
-
-def is_detached(version: int) -> bool:
-    """Whether a version is detached, that is, outside the main line."""
-    return bool(version & DETACHED_BIT)

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from google.protobuf import any_pb2
 from google.protobuf.message import Message
 
 from lancelake.errors import CorruptTableError
-from lancelake.format.frozen import parse, restore_unknown, unknown_bytes
+from lancelake.format.frozen import Codec, Conversion, parse
 from lancelake.format.ids import BaseId, FieldId, Version
 from lancelake.proto import index_pb2, table_pb2
 
@@ -72,67 +73,34 @@ class IndexMetadata:
         if not self.fragment_bitmap:
             return None
         # Opening a version does not decode bitmaps, and the module is slow to load.
-        from lancelake.format import deletion  # noqa: PLC0415
+        from lancelake.format.deletion import decode_bitmap  # noqa: PLC0415
 
         what = f"fragment bitmap of index {self.name!r}"
-        fragments = deletion.decode_bitmap(self.fragment_bitmap, what=what)
+        fragments = decode_bitmap(self.fragment_bitmap, what=what)
         if len(fragments) > _MAX_FRAGMENTS:
             raise CorruptTableError(f"{what} claims {len(fragments)} fragments")
         return fragments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedGeneration:
+    """The last generation of a MemWAL region that is merged into the table."""
+
+    region_id: uuid.UUID
+    generation: int
 
 
 def decode_section(data: bytes) -> tuple[IndexMetadata, ...]:
     """Read the index section of a manifest file."""
     section = table_pb2.IndexSection()
     parse(section, data, what="index section")
-    return tuple(decode(entry) for entry in section.indices)
+    return tuple(ENTRY.decode(entry) for entry in section.indices)
 
 
 def encode_section(indices: tuple[IndexMetadata, ...]) -> bytes:
     """Write the index section of a manifest file."""
-    section = table_pb2.IndexSection(indices=[encode(i) for i in indices])
+    section = table_pb2.IndexSection(indices=[ENTRY.encode(i) for i in indices])
     return section.SerializeToString(deterministic=True)
-
-
-def decode(message: table_pb2.IndexMetadata) -> IndexMetadata:
-    """Read one entry."""
-    details = message.index_details
-    has_details = message.HasField("index_details")
-    return IndexMetadata(
-        uuid=decode_uuid(message.uuid),
-        name=message.name,
-        fields=tuple(FieldId(f) for f in message.fields),
-        dataset_version=Version(message.dataset_version),
-        fragment_bitmap=message.fragment_bitmap,
-        details=IndexDetails(type_url=details.type_url, value=details.value)
-        if has_details
-        else None,
-        index_version=message.index_version if message.HasField("index_version") else None,
-        created_at_ms=message.created_at if message.HasField("created_at") else None,
-        base_id=BaseId(message.base_id) if message.HasField("base_id") else None,
-        files=tuple(IndexFile(path=f.path, size_bytes=f.size_bytes) for f in message.files),
-        unknown=unknown_bytes(message),
-    )
-
-
-def encode(index: IndexMetadata) -> table_pb2.IndexMetadata:
-    """Write one entry."""
-    message = table_pb2.IndexMetadata(
-        uuid=encode_uuid(index.uuid),
-        fields=index.fields,
-        name=index.name,
-        dataset_version=index.dataset_version,
-        fragment_bitmap=index.fragment_bitmap,
-        index_version=index.index_version,
-        created_at=index.created_at_ms,
-        base_id=index.base_id,
-        files=[table_pb2.IndexFile(path=f.path, size_bytes=f.size_bytes) for f in index.files],
-    )
-    if index.details is not None:
-        message.index_details.type_url = index.details.type_url
-        message.index_details.value = index.details.value
-    restore_unknown(message, index.unknown)
-    return message
 
 
 def decode_uuid(message: table_pb2.UUID) -> uuid.UUID:
@@ -146,6 +114,20 @@ def decode_uuid(message: table_pb2.UUID) -> uuid.UUID:
 def encode_uuid(value: uuid.UUID) -> table_pb2.UUID:
     """Write a uuid."""
     return table_pb2.UUID(uuid=value.bytes)
+
+
+UUID = Conversion(decode_uuid, encode_uuid)
+DETAILS: Codec[IndexDetails] = Codec(IndexDetails, any_pb2.Any)
+FILE = Codec(IndexFile, table_pb2.IndexFile)
+MERGED_GENERATION = Codec(MergedGeneration, table_pb2.MergedGeneration, region_id=UUID)
+ENTRY = Codec(
+    IndexMetadata,
+    table_pb2.IndexMetadata,
+    names={"details": "index_details", "created_at_ms": "created_at"},
+    uuid=UUID,
+    details=DETAILS,
+    files=FILE,
+)
 
 
 Parameters = Mapping[str, Any]  # JSON values, as official releases show them

@@ -11,12 +11,7 @@ from struct import Struct, error, pack, unpack_from
 
 import pyarrow as pa
 
-from lancelake.errors import (
-    CorruptTableError,
-    InvalidRequestError,
-    SchemaMismatchError,
-    UnsupportedError,
-)
+from lancelake import errors
 from lancelake.format.json_text import MAX_DEPTH, JsonValue, parse_extended, parse_standard
 
 _ARRAY = 0x80000000
@@ -58,7 +53,7 @@ def decode_array(array: pa.Array) -> pa.StringArray:
     texts = [None if value is None else to_text(value) for value in array.to_pylist()]
     result = pa.array(texts, pa.string())
     if not isinstance(result, pa.StringArray):
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             f"{len(array)} rows of a json column have more than 2 GiB of text",
             action="Read fewer rows at a time.",
             rows=len(array),
@@ -105,16 +100,16 @@ def from_text(text: str) -> bytes:
         raise _not_storable("it is not valid Unicode") from cause
 
 
-def _corrupt(reason: str, position: int) -> CorruptTableError:
-    return CorruptTableError(
+def _corrupt(reason: str, position: int) -> errors.CorruptTableError:
+    return errors.CorruptTableError(
         f"A value of a json column is malformed: {reason} at byte {position}",
         reason=reason,
         position=position,
     )
 
 
-def _not_storable(reason: str) -> SchemaMismatchError:
-    return SchemaMismatchError(
+def _not_storable(reason: str) -> errors.SchemaMismatchError:
+    return errors.SchemaMismatchError(
         f"A value of a json column cannot be stored: {reason}",
         action="Pass valid JSON text.",
         reason=reason,
@@ -249,8 +244,8 @@ def _number_text(data: bytes, start: int, end: int, limit: int) -> str:
     raise _corrupt("no known kind of number", start)
 
 
-def _unsupported(what: str) -> UnsupportedError:
-    return UnsupportedError(
+def _unsupported(what: str) -> errors.UnsupportedError:
+    return errors.UnsupportedError(
         f"A value of a json column has {what}, which JSON cannot express", found=what
     )
 
@@ -447,7 +442,7 @@ class JsonNode:
             return unpack_from(f">{count}I", self.data, self.start + offset)
         except error as cause:
             msg = "A value of a json column is malformed: it ends early"
-            raise CorruptTableError(msg) from cause
+            raise errors.CorruptTableError(msg) from cause
 
     def _values(self, entries: tuple[int, ...], first: int) -> Iterator[JsonNode]:
         for entry in entries:

@@ -8,7 +8,7 @@ from enum import Enum
 from urllib.parse import quote, unquote
 
 from lancelake.errors import InvalidNameError
-from lancelake.format.ids import Version, is_detached
+from lancelake.format.ids import Version
 
 VERSIONS = "_versions"
 TRANSACTIONS = "_transactions"
@@ -167,3 +167,11 @@ def _ensure_characters(part: str, kind: str) -> None:
 def _refuse(name: str, rule: str) -> None:
     msg = f"{name!r} is not a valid name: {rule}"
     raise InvalidNameError(msg, name=name)
+
+
+DETACHED_BIT = 1 << 63
+
+
+def is_detached(version: int) -> bool:
+    """Whether a version is detached, that is, outside the main line."""
+    return bool(version & DETACHED_BIT)

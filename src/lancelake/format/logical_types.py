@@ -11,10 +11,16 @@ from enum import IntEnum
 import pyarrow as pa
 
 from lancelake.errors import CorruptTableError, LanceTableError, UnsupportedError
-from lancelake.format.extension_names import BFLOAT16, EXTENSION_METADATA, EXTENSION_NAME
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId
-from lancelake.format.schema import BLOB_KEY, Field, Schema
+from lancelake.format.schema import (
+    BFLOAT16,
+    BLOB_KEY,
+    EXTENSION_METADATA,
+    EXTENSION_NAME,
+    Field,
+    Schema,
+)
 
 _BFLOAT16_STORAGE = pa.binary(2)
 

@@ -18,16 +18,15 @@ from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import CorruptTableError, UnsupportedError
-from lancelake.format import roaring
 from lancelake.format.frozen import parse
 from lancelake.format.ids import OFFSET_BITS
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexDetails, IndexMetadata
-from lancelake.format.row_address import fragment_of, offset_of
+from lancelake.format.row_address import decode_treemap, fragment_of, offset_of
 from lancelake.index.kind import DROPPED
 from lancelake.index.row_sets import BoolArray, RowIds, U64Array, union
 from lancelake.proto import table_pb2
 from lancelake.storage.store import confined_path
-from lancelake.txn import fragment_reuse
+from lancelake.txn.fragments import has_hidden_moves, reuse_details
 
 _VERSION = 0
 _SHIFT = np.uint64(OFFSET_BITS)
@@ -53,7 +52,7 @@ class MovedGroup:
         """Decode a group; raise if it moves more rows than the new fragments have."""
         old = frozenset(f.id for f in message.old_fragments)
         what = "addresses of moved rows"
-        survivors = roaring.decode(message.changed_row_addrs, what=what)
+        survivors = decode_treemap(message.changed_row_addrs, what=what)
         firsts: dict[int, int] = {}
         total = 0
         for fragment in sorted(survivors):
@@ -114,13 +113,13 @@ class RowMoves:
         not been read into the entry.
         """
         entries = tuple(indices)
-        record = fragment_reuse.recorded(entries)
+        record = reuse_details(entries)
         if record is None:
             return NO_MOVES
         version = next(i.index_version or 0 for i in entries if i.name == FRAGMENT_REUSE)
         if version > _VERSION:
             raise UnsupportedError(f"moved rows are recorded in version {version}")
-        if fragment_reuse.has_hidden_moves(entries):
+        if has_hidden_moves(entries):
             raise UnsupportedError("moved rows are recorded in a file")
         return _read(record.SerializeToString(deterministic=True))
 
@@ -202,7 +201,7 @@ def recorded_moves(base: Snapshot) -> Moves | None:
 
 def with_inline_moves(base: Snapshot) -> tuple[IndexMetadata, ...]:
     """Return the index entries of a version; moves that are recorded in a file are read."""
-    if not fragment_reuse.has_hidden_moves(base.indices):
+    if not has_hidden_moves(base.indices):
         return base.indices
     moves = recorded_moves(base) or Moves()
     inline = IndexDetails(type_url=TYPE_URL, value=moves.SerializeToString())

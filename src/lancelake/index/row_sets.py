@@ -17,7 +17,8 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError
-from lancelake.format import deletion, row_address
+from lancelake.format import row_address
+from lancelake.format.deletion import decode_bitmap
 
 U64Array = npt.NDArray[np.uint64]
 BoolArray = npt.NDArray[np.bool_]
@@ -195,7 +196,7 @@ def decode_tree_map(
     """Decode a set; an entry without bytes means all rows of a fragment."""
     return RowIds.within(
         {
-            high: deletion.decode_bitmap(part, what=what) if part else _whole(high, rows_of, what)
+            high: decode_bitmap(part, what=what) if part else _whole(high, rows_of, what)
             for high, part in split_parts(data, what=what).items()
         }
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lancelake.data.arrays.retype import retype_batch
+from lancelake.data.arrays.batches import retype_batch
 from lancelake.expr.stream_query import stream_query
 from lancelake.index.kind import ROW_ID, VALUE
 from lancelake.index.order import Key, keys_of, search, sort_positions

@@ -15,8 +15,7 @@ from typing import TypeAlias
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import open_line
+from lancelake.commit.snapshot import Snapshot, open_line
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.errors import CorruptTableError, LanceTableError
 from lancelake.format.fragment import Fragment
@@ -41,8 +40,7 @@ from lancelake.index.scalar.bitmap import BITMAP
 from lancelake.index.scalar.btree.build import has_early_names
 from lancelake.index.scalar.btree.kind import BTREE
 from lancelake.index.vector.kind import VECTOR
-from lancelake.txn import fragment_reuse
-from lancelake.txn.fragment_reuse import Move
+from lancelake.txn.fragments import Move, fragments_after, list_moves
 
 _BYTES_PER_FILE = 256
 
@@ -101,7 +99,7 @@ class Coverage:
         built = segment.fragments()
         if built is None:
             return self
-        now = fragment_reuse.fragments_after(built, self.fragment_moves)
+        now = fragments_after(built, self.fragment_moves)
         return replace(self, fragments=self.fragments & now)
 
     def current(self, answer: Answer) -> Answer:
@@ -138,8 +136,8 @@ class IndexedVersion:
             return None
         version = entry.index_version or 0
         stored = kind.stored_ids(version, has_stable_row_ids=self.has_stable_row_ids)
-        fragment_moves = tuple(fragment_reuse.fragment_moves(self.indices))
-        now = fragment_reuse.fragments_after(covered, fragment_moves)
+        fragment_moves = tuple(list_moves(self.indices))
+        now = fragments_after(covered, fragment_moves)
         return Coverage(
             fragments=now & self.fragments,
             stored=stored,

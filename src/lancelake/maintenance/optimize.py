@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import list_versions
+from lancelake.commit.snapshot import Snapshot, list_versions
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import ConflictError, InvalidRequestError, UnsupportedError
 from lancelake.maintenance.cleanup.plan import DEFAULT_AGE, CleanupPolicy
@@ -42,13 +41,11 @@ class IndexMaintenance(Protocol):
 
     def due(self, at: Snapshot) -> MaintenanceDue:
         """Describe the pending work for a version."""
-        ...
 
     def run(
         self, at: Snapshot, engine: Engine | None, choices: CommitChoices
     ) -> tuple[Snapshot, tuple[str, ...]]:
         """Run it, and return the resulting version, and why indices were left as they are."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,24 +11,24 @@ from functools import partial
 from typing import NamedTuple
 
 from lancelake.commit.external_store import ExternalHandler
-from lancelake.commit.versions import open_line
+from lancelake.commit.snapshot import branch_location, list_branches, list_tags, open_line
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import LanceTableError, ObjectNotFoundError, UnsupportedError
 from lancelake.format import layout
 from lancelake.format.layout import ManifestNaming, manifest_name
-from lancelake.format.manifest import READABLE, WRITABLE
-from lancelake.format.refs import Branch, Tag
-from lancelake.format.version_outline import (
+from lancelake.format.manifest import (
+    READABLE,
+    WRITABLE,
     FileNames,
     VersionOutline,
-    decode,
+    decode_outline,
     files_of_fragment,
     index_ids,
 )
+from lancelake.format.refs import Branch, Tag
 from lancelake.storage.local import has_link
 from lancelake.storage.location import Location
 from lancelake.storage.store import ObjectStore
-from lancelake.table.open import branch_location, list_branches, list_tags
 from lancelake.threads import Pool
 
 
@@ -405,7 +405,7 @@ class ReadVersions:
         found: list[FoundVersion] = []
         for name, data in self._manifests():
             try:
-                outline = decode(data)
+                outline = decode_outline(data)
                 _ensure_known(outline)
                 is_old = self._is_old(name, outline)
                 is_dropped = is_old and name not in self.held

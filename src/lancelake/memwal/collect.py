@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import list_versions
+from lancelake.commit.snapshot import Latest, Snapshot, list_versions, open_snapshot
 from lancelake.data.codec.readers import forget_readers
 from lancelake.errors import AlreadyExistsError, ObjectNotFoundError
 from lancelake.format.memwal import wal_files
@@ -27,7 +26,6 @@ from lancelake.memwal.region import (
 )
 from lancelake.memwal.setup import retire_regions
 from lancelake.storage.store import ObjectInfo, ObjectStore
-from lancelake.table.open import Latest, open_snapshot
 
 _KEPT_MANIFESTS = 16
 _KEPT_EPOCHS = 2

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.errors import CorruptTableError
 from lancelake.format.memwal import wal_files, wal_keys
@@ -27,7 +27,6 @@ from lancelake.scan.request import ScanRequest
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
 from lancelake.table import write
-from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices
 from lancelake.table.write import WriteOptions
 

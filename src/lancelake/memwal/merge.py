@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelake import errors, log
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
 from lancelake.data.column_file import WriteTask
 from lancelake.engine import port
 from lancelake.engine.port import Engine, Job, LocalEngine
-from lancelake.format import frozen, merged_generation, row_address, schema
+from lancelake.format import frozen, index_meta, row_address, schema
 from lancelake.memwal import view as views
 from lancelake.memwal.collect import collect_garbage
 from lancelake.memwal.region import details_of, has_mem_wal
@@ -39,7 +39,6 @@ from lancelake.table.merge.write import (
     WrittenRows,
     added_rows,
 )
-from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.operation_record import RowCounts
 from lancelake.table.row_steps import AddedRows, RowChange, commit_rows, divided, row_files
 from lancelake.threads import aside, driven_aside
@@ -209,7 +208,7 @@ class MergedRegions:
     """The version after a merge, the generations that it merged, and how many rows changed."""
 
     snapshot: Snapshot
-    marks: tuple[merged_generation.MergedGeneration, ...]
+    marks: tuple[index_meta.MergedGeneration, ...]
     counts: RowCounts
 
 
@@ -274,7 +273,7 @@ def _merge(
     base: Snapshot, todo: views.PinnedView, engine: Engine | None, choices: publish.CommitChoices
 ) -> MergedRegions:
     marks = tuple(
-        merged_generation.MergedGeneration(
+        index_meta.MergedGeneration(
             region_id=region.manifest.region_id, generation=region.generations[-1].generation
         )
         for region in todo.regions
@@ -290,7 +289,7 @@ def _merge(
 def _commit(
     base: Snapshot,
     change: RowChange,
-    marks: tuple[merged_generation.MergedGeneration, ...],
+    marks: tuple[index_meta.MergedGeneration, ...],
     choices: publish.CommitChoices,
 ) -> MergedRegions:
     done = commit_rows(base, replace(change, merged_generations=marks), choices)

@@ -13,8 +13,14 @@ from dataclasses import dataclass
 
 from lancelake import errors
 from lancelake.clock import Clock, SystemClock
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import latest_version, list_versions, open_line
+from lancelake.commit.snapshot import (
+    Latest,
+    Snapshot,
+    latest_version,
+    list_versions,
+    open_line,
+    open_snapshot,
+)
 from lancelake.format.index_meta import MEM_WAL
 from lancelake.format.memwal import details, region_manifest, wal_files
 from lancelake.format.memwal.details import MemWalDetails
@@ -24,7 +30,6 @@ from lancelake.format.operations import Overwrite, Restore
 from lancelake.memwal.shape import RowShape
 from lancelake.storage.location import Location
 from lancelake.storage.store import ObjectStore, create_once
-from lancelake.table.open import Latest, open_snapshot
 from lancelake.threads import Pool
 
 

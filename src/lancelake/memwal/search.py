@@ -15,7 +15,7 @@ from pyroaring import BitMap
 from lancelake import errors
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.codec.index_file import SegmentFolder
-from lancelake.data.deletion_files import known_deletions
+from lancelake.data.fragment_reader import known_deletions, physical_rows
 from lancelake.expr.condition import Column, Membership
 from lancelake.expr.predicate import Filter, joined, predicate
 from lancelake.format import frozen, ids, row_address
@@ -30,9 +30,9 @@ from lancelake.index.vector.vectors import NearestRows
 from lancelake.memwal.generations import key_values, open_generation, read_generation
 from lancelake.memwal.shape import RowShape, live
 from lancelake.memwal.view import MemWalView, PinnedView, SeenKeys
-from lancelake.scan import live_rows, planner, row_lookup, stream
+from lancelake.scan import planner, row_lookup, stream
 from lancelake.scan import request as requests
-from lancelake.scan.search.hybrid import fuse, fused_scores
+from lancelake.scan.search.prepared import fuse, fused_scores
 from lancelake.scan.search.text import SCORE, with_columns
 from lancelake.scan.search.text_index import TextSearch
 from lancelake.scan.search.vector_search import VectorSearch, add_values, plan_vector_search
@@ -377,7 +377,7 @@ def _indexed(opened: Snapshot, shape: RowShape, wanted: pa.RecordBatch) -> U64Ar
     if answer is None or answer.surely_true.is_inverted:
         return None
     offsets = answer.surely_true.ids.to_array()
-    count = live_rows.physical_rows(opened.files, opened.manifest_at, fragments[0])
+    count = physical_rows(opened.files, opened.manifest_at, fragments[0])
     if len(offsets) and int(offsets.max()) >= count:
         problem = f"the key index of {opened.location.uri} has rows that its generation lacks"
         raise errors.CorruptTableError(problem, path=wal_files.KEY_INDEX)

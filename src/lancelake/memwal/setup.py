@@ -21,11 +21,9 @@ from lancelake.errors import (
 from lancelake.format import ids, index_meta, operations, primary_key
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.memwal import details, region_spec, wal_keys
-from lancelake.format.memwal.details import MemWalDetails
+from lancelake.format.memwal import details, wal_keys
+from lancelake.format.memwal.details import Bucketed, ByValue, MemWalDetails, RegionSpec, Unsharded
 from lancelake.format.memwal.region_manifest import FIRST_GENERATION, RegionManifest
-from lancelake.format.memwal.region_spec import Bucketed, ByValue, RegionSpec, Unsharded
-from lancelake.format.merged_generation import MergedGeneration
 from lancelake.format.schema import Field
 from lancelake.memwal.region import (
     RegionFiles,
@@ -125,7 +123,7 @@ def retire_if_replaced(committed: Committed) -> None:
             retire_regions(version)
 
 
-def carried(base: Snapshot) -> tuple[MergedGeneration, ...]:
+def carried(base: Snapshot) -> tuple[index_meta.MergedGeneration, ...]:
     """Retire the regions of an earlier MemWAL; return the progress with which a new one starts.
 
     A writer from before, or rows of a table that was overwritten since, are in regions whose
@@ -136,7 +134,9 @@ def carried(base: Snapshot) -> tuple[MergedGeneration, ...]:
     for region in retire_regions(base):
         manifest = RegionFiles.at(base.location, region).latest()
         if manifest is not None and manifest.current_generation > 1:
-            mark = MergedGeneration(region_id=region, generation=manifest.current_generation - 1)
+            mark = index_meta.MergedGeneration(
+                region_id=region, generation=manifest.current_generation - 1
+            )
             marks.append(mark)
     return tuple(marks)
 
@@ -226,7 +226,7 @@ def _details(spec: RegionSpec | None) -> MemWalDetails:
             regions = 0
         case _:
             assert_never(spec)
-    return MemWalDetails(num_regions=regions, specs=(region_spec.encode(spec),))
+    return MemWalDetails(num_regions=regions, specs=(details.encode_spec(spec),))
 
 
 def _key_column(base: Snapshot, column: str) -> Field:

@@ -13,7 +13,7 @@ from lancelake import errors
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.conform import Conformer
 from lancelake.data.schema_check import ensure_fits
-from lancelake.format import file_version, ids, logical_types
+from lancelake.format import fragment, ids, logical_types
 from lancelake.format.arrow_schema import FIELD_ID, storage_field
 from lancelake.format.memwal import wal_keys
 from lancelake.format.schema import Encoding, Field, Schema
@@ -27,7 +27,7 @@ class RowShape:
     """Columns of WAL entries and generations of a table, and its key."""
 
     table: Schema
-    data_version: file_version.FileVersion
+    data_version: fragment.FileVersion
     keys: tuple[str, ...]
 
     @staticmethod
@@ -157,8 +157,8 @@ def live(rows: pa.RecordBatch) -> pa.RecordBatch:
     return others.drop_columns([TOMBSTONE])
 
 
-def _ensure_columns(schema: Schema, version: file_version.FileVersion) -> None:
-    if version is file_version.FileVersion.LEGACY:
+def _ensure_columns(schema: Schema, version: fragment.FileVersion) -> None:
+    if version is fragment.FileVersion.LEGACY:
         raise errors.UnsupportedError("a table with legacy data files cannot have a MemWAL")
     if TOMBSTONE in schema.names:
         msg = f"a table with a column named {TOMBSTONE} cannot have a MemWAL"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Latest, OnBranch, Snapshot, list_branches, open_snapshot
 from lancelake.engine.port import Engine
 from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.format.memwal import wal_files
@@ -17,7 +17,6 @@ from lancelake.memwal.region import RegionFiles, details_of, has_mem_wal, region
 from lancelake.memwal.shape import RowShape
 from lancelake.memwal.view import unmerged_generations
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, OnBranch, list_branches, open_snapshot
 
 
 def check_table(

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from lancelake import errors
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.memwal import region_spec, wal_files, wal_keys
+from lancelake.format.memwal import details, wal_files, wal_keys
 from lancelake.format.memwal.region_manifest import RegionManifest
 from lancelake.memwal.region import RegionFiles, details_of
 from lancelake.memwal.shape import RowShape
@@ -32,11 +32,11 @@ class Region:
 
     def new_manifest(self) -> RegionManifest:
         """Return the state of the region before its first writer."""
-        values = ((region_spec.FIELD, self.value),)
-        return RegionManifest(region_id=self.id, spec_id=region_spec.SPEC_ID, field_values=values)
+        values = ((details.FIELD, self.value),)
+        return RegionManifest(region_id=self.id, spec_id=details.SPEC_ID, field_values=values)
 
 
-def region_of(spec: region_spec.RegionSpec | None, region: uuid.UUID) -> RegionManifest:
+def region_of(spec: details.RegionSpec | None, region: uuid.UUID) -> RegionManifest:
     """Return the state before its first writer of a region that a caller named.
 
     The value of a region is recorded where its id reveals it.
@@ -44,21 +44,21 @@ def region_of(spec: region_spec.RegionSpec | None, region: uuid.UUID) -> RegionM
     match spec:
         case None:
             return RegionManifest(region_id=region)
-        case region_spec.Unsharded():
+        case details.Unsharded():
             values = {wal_files.unsharded_region(): 0}
-        case region_spec.Bucketed():
+        case details.Bucketed():
             values = {wal_files.bucket_region(n): n for n in range(spec.buckets)}
-        case region_spec.ByValue():
+        case details.ByValue():
             values = {}
         case _:
             assert_never(spec)
     if region not in values:
-        return RegionManifest(region_id=region, spec_id=region_spec.SPEC_ID)
+        return RegionManifest(region_id=region, spec_id=details.SPEC_ID)
     return Region(id=region, value=values[region].to_bytes(4, "little")).new_manifest()
 
 
 def routed(
-    spec: region_spec.RegionSpec | None, shape: RowShape, rows: pa.RecordBatch
+    spec: details.RegionSpec | None, shape: RowShape, rows: pa.RecordBatch
 ) -> Iterator[tuple[Region, pa.RecordBatch]]:
     """Divide rows by region; rows of a region keep their order."""
     match spec:
@@ -66,17 +66,17 @@ def routed(
             raise errors.InvalidRequestError(
                 "the MemWAL has no region spec: name the region of a writer"
             )
-        case region_spec.Unsharded():
+        case details.Unsharded():
             value = (0).to_bytes(4, "little")
             yield Region(id=wal_files.unsharded_region(), value=value), rows
-        case region_spec.Bucketed():
+        case details.Bucketed():
             numbers = wal_keys.buckets(_source(spec, shape, rows), spec.buckets)
             for bucket in np.unique(numbers).tolist():
                 region = Region(
                     id=wal_files.bucket_region(bucket), value=bucket.to_bytes(4, "little")
                 )
                 yield region, rows.filter(pa.array(numbers == bucket))
-        case region_spec.ByValue():
+        case details.ByValue():
             source = _source(spec, shape, rows)
             for scalar in pc.unique(source):
                 value = _raw(scalar)
@@ -87,7 +87,7 @@ def routed(
 
 
 def _source(
-    spec: region_spec.Bucketed | region_spec.ByValue, shape: RowShape, rows: pa.RecordBatch
+    spec: details.Bucketed | details.ByValue, shape: RowShape, rows: pa.RecordBatch
 ) -> pa.Array:
     field = next((f for f in shape.table.fields if f.id == spec.column), None)
     if field is None:

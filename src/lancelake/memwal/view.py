@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelake.caches import CacheKind
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import AtVersion, Snapshot, open_snapshot
 from lancelake.errors import CorruptTableError, InvalidRequestError, naming, suggestion
 from lancelake.expr.predicate import Filter, Predicate, predicate
 from lancelake.format.arrow_schema import public_schema, storage_schema
@@ -36,7 +36,6 @@ from lancelake.scan.request import ScanRequest
 from lancelake.storage.location import Location
 from lancelake.storage.store import ObjectStore
 from lancelake.table.merge.source import RowNumbers, SourceKeys, SourceRows, key_fields
-from lancelake.table.open import AtVersion, open_snapshot
 
 _MOST_MARKS = 1 << 24
 # Looking up the keys of a batch has a fixed cost, however few rows it has.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lancelake.data.codec import official
+from lancelake.data.codec.official import blob_member
 from lancelake.pylance._dataset.arguments import DatasetBasePath
 from lancelake.pylance._dataset.description import DataStatistics, FieldStatistics
 from lancelake.pylance._dataset.index_values import Index, IndexFile
@@ -107,4 +107,4 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name != "BlobDescriptorArrayBuilder":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return official.blob_member(name)
+    return blob_member(name)

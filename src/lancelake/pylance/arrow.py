@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lancelake.data.codec import official
+from lancelake.data.codec.official import arrow_member
 
 _NAMES = [
     "BFloat16",
@@ -30,7 +30,7 @@ _NAMES = [
 def __getattr__(name: str) -> Any:
     if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return official.arrow_member(name)
+    return arrow_member(name)
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,8 @@ from typing import IO, Any, Protocol
 import pyarrow as pa
 
 from lancelake.core.values.metadata import BLOB_V2
-from lancelake.data.codec import official, readers
+from lancelake.data.codec import readers
+from lancelake.data.codec.official import blob_member
 from lancelake.errors import InvalidRequestError
 from lancelake.pylance._values.opened import call_text
 
@@ -375,4 +376,4 @@ _register()
 def __getattr__(name: str) -> Any:
     if name not in _OF_CODEC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return official.blob_member(name)
+    return blob_member(name)

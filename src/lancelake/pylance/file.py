@@ -6,8 +6,8 @@ from functools import cache
 from inspect import signature
 from typing import Any
 
-from lancelake.core.values.writes import file_version
-from lancelake.data.codec import official
+from lancelake.core.values.writes import DEFAULT_VERSION
+from lancelake.data.codec.official import file_member
 
 _NAMES = [
     "LanceBufferDescriptor",
@@ -25,13 +25,13 @@ _NAMES = [
 
 def stable_version() -> str:
     """Return the version of data files that tables have unless another one is given."""
-    return file_version.DEFAULT.value
+    return DEFAULT_VERSION.value
 
 
 @cache
 def _writer() -> Any:
     """Return the codec's writer, whose files have the version of new tables by default."""
-    base = official.file_member("LanceFileWriter")
+    base = file_member("LanceFileWriter")
 
     class LanceFileWriter(base):  # type: ignore[misc, valid-type]  # loaded when it is used
         __doc__ = base.__doc__
@@ -50,7 +50,7 @@ def __getattr__(name: str) -> Any:
         return _writer()
     if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return official.file_member(name)
+    return file_member(name)
 
 
 def __dir__() -> list[str]:

@@ -12,13 +12,12 @@ from pyroaring import AbstractBitMap, BitMap
 
 from lancelake.data.arrays.batches import joined_up_to
 from lancelake.data.column_reader import RowOffsets
-from lancelake.data.deletion_files import META_NAMES, MetaColumn
-from lancelake.data.fragment_reader import FragmentReader
+from lancelake.data.fragment_reader import META_NAMES, FragmentReader, MetaColumn
 from lancelake.errors import InvalidExpressionError, naming
 from lancelake.expr.predicate import Predicate
-from lancelake.format import roaring
 from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import computed_once
+from lancelake.format.row_address import bitmap_of
 from lancelake.format.schema import Schema
 from lancelake.scan.plan import ScanTask, value_bytes
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
@@ -207,7 +206,7 @@ def kept_offsets(
             if keep.all():
                 offsets.add_range(first, first + len(keep))
             else:
-                offsets |= roaring.of((np.flatnonzero(keep) + first).astype(np.uint32))
+                offsets |= bitmap_of((np.flatnonzero(keep) + first).astype(np.uint32))
         return offsets
 
 
@@ -242,7 +241,7 @@ class _TaskRun:
             return live if limit is None else live[:limit]
         offsets_kept = BitMap()
         for some in self._check(self._spec.predicate, offsets_of(live)):
-            offsets_kept |= roaring.of(some.astype(np.uint32))
+            offsets_kept |= bitmap_of(some.astype(np.uint32))
             if limit is not None and len(offsets_kept) >= limit:
                 return offsets_kept[:limit]
         return offsets_kept

@@ -6,10 +6,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
-from lancelake.format.schema import Schema
 from lancelake.storage.table_files import FileAt, TableFiles
-
-_NOTHING = Schema(fields=())
 
 
 def live_rows(files: TableFiles, manifest_at: FileAt, fragment: Fragment) -> int:
@@ -19,21 +16,13 @@ def live_rows(files: TableFiles, manifest_at: FileAt, fragment: Fragment) -> int
         if rows < 0:
             raise CorruptTableError(f"fragment {fragment.id} has more deleted rows than rows")
         return rows
+    # Nearly all manifests have the numbers, and the codec is slow to load.
+    from lancelake.data import fragment_reader  # noqa: PLC0415
+
     deleted = fragment.num_deleted_rows
     if deleted is None:
-        # Nearly all manifests have this number too.
-        from lancelake.data.deletion_files import load_deletions  # noqa: PLC0415
-
-        deleted = len(load_deletions(files, fragment))
-    return physical_rows(files, manifest_at, fragment) - deleted
-
-
-def physical_rows(files: TableFiles, manifest_at: FileAt, fragment: Fragment) -> int:
-    """Count the rows in a fragment's files, deleted ones included."""
-    # Nearly all manifests have the numbers, and the codec is slow to load.
-    from lancelake.data.fragment_reader import FragmentReader  # noqa: PLC0415
-
-    return FragmentReader(files, manifest_at, fragment, _NOTHING).physical_rows
+        deleted = len(fragment_reader.load_deletions(files, fragment))
+    return fragment_reader.physical_rows(files, manifest_at, fragment) - deleted
 
 
 def count_rows(snapshot: Snapshot) -> int:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lancelake import log
 from lancelake.caches import RecentlyUsed
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.deletion_files import META_NAMES, MetaColumn
+from lancelake.data.fragment_reader import META_NAMES, MetaColumn
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.condition import (
     And,
@@ -29,10 +29,9 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import OFFSET_BITS
 from lancelake.format.schema import Schema
-from lancelake.scan.explain import explain
 from lancelake.scan.index_search.search import IndexSearch, search
 from lancelake.scan.live_rows import live_rows
-from lancelake.scan.plan import ScanPlan, ScanSpec, ScanTask, column_widths
+from lancelake.scan.plan import ScanPlan, ScanSpec, ScanTask, column_widths, explain
 from lancelake.scan.request import (
     ColumnOutput,
     MetaOutput,

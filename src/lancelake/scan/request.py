@@ -11,17 +11,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.caches import cached_by_identity
-from lancelake.data.deletion_files import META_NAMES, META_TYPE, MetaColumn
+from lancelake.data.fragment_reader import META_NAMES, META_TYPE, MetaColumn
 from lancelake.errors import InvalidRequestError, suggestion
 from lancelake.expr.bind import BoundExpression, bind
 from lancelake.expr.evaluate import Evaluator
 from lancelake.expr.predicate import Filter
 from lancelake.format.arrow_schema import public_field, storage_schema
-from lancelake.format.extension_names import EXTENSION_NAME
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
 from lancelake.format.logical_types import described, described_schema, has_blobs, valued
-from lancelake.format.schema import Field, Schema, split_path
+from lancelake.format.schema import EXTENSION_NAME, Field, Schema, split_path
 from lancelake.index.text.text_query import TextQuery
 from lancelake.index.vector.vectors import ANY_DISTANCE, DistanceRange, Metric
 

@@ -12,7 +12,7 @@ from pyroaring import BitMap
 from lancelake.caches import CacheKind
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.column_reader import RowOffsets, project
-from lancelake.data.deletion_files import RowMeta, known_deletions
+from lancelake.data.fragment_reader import RowMeta, known_deletions, physical_rows
 from lancelake.errors import InvalidRequestError, OutOfRangeError
 from lancelake.format import row_address
 from lancelake.format.fragment import Fragment
@@ -30,7 +30,7 @@ from lancelake.format.rowids import U64Array, find
 from lancelake.index.kind import IdKind
 from lancelake.index.row_sets import RowIds, union
 from lancelake.scan.execute import RowFetcher
-from lancelake.scan.live_rows import live_rows, physical_rows
+from lancelake.scan.live_rows import live_rows
 from lancelake.scan.plan import ScanPlan, ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ColumnOutput, MetaOutput, Output, ScanRequest, resolve_outputs

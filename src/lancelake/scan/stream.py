@@ -12,8 +12,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.arrays.batches import rebatched
-from lancelake.data.arrays.retype import retype_batch
+from lancelake.data.arrays.batches import rebatched, retype_batch
 from lancelake.data.joined_fragments import (
     FEWEST_JOINED,
     MOST_JOINED,
@@ -26,10 +25,9 @@ from lancelake.expr.stream_query import stream_query
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import quoted_name
 from lancelake.scan import execute
-from lancelake.scan.explain import ScanMeasure
 from lancelake.scan.index_search.search import count_in_range
 from lancelake.scan.live_rows import live_rows
-from lancelake.scan.plan import ScanPlan, ScanTask
+from lancelake.scan.plan import ScanMeasure, ScanPlan, ScanTask
 from lancelake.scan.planner import is_long, parse_filter
 from lancelake.scan.request import DEFAULT_BATCH_ROWS, ExpressionOutput, Ordering
 from lancelake.scan.task_rows import JoinedRows, ScanColumns, join_rows

@@ -16,14 +16,18 @@ import pyarrow as pa
 from pyroaring import AbstractBitMap, BitMap
 
 from lancelake.caches import RecentlyUsed
-from lancelake.data.arrays.retype import struct_of, to_public
+from lancelake.data.arrays.batches import struct_of, to_public
 from lancelake.data.blobs import StoredBlob, locate, read_all
-from lancelake.data.byte_source import interned
-from lancelake.data.codec import address
+from lancelake.data.codec import official
 from lancelake.data.codec.readers import temporary_folder
-from lancelake.data.column_reader import RowOffsets, project
-from lancelake.data.deletion_files import META_NAMES, MetaColumn, RowMeta, known_deletions
-from lancelake.data.fragment_reader import FragmentReader
+from lancelake.data.column_reader import RowOffsets, interned, project
+from lancelake.data.fragment_reader import (
+    META_NAMES,
+    FragmentReader,
+    MetaColumn,
+    RowMeta,
+    known_deletions,
+)
 from lancelake.data.joined_fragments import join
 from lancelake.errors import UnsupportedError
 from lancelake.expr.evaluate import Evaluator
@@ -347,7 +351,7 @@ RowSource = SingleFragment | JoinedRows
 @contextmanager
 def join_rows(spec: ScanSpec, fragments: Sequence[Fragment]) -> Iterator[JoinedRows | None]:
     """Join fragments in a temporary file; None if that is not possible."""
-    with temporary_folder("joined-", address.folder()) as folder:
+    with temporary_folder("joined-", official.folder()) as folder:
         (folder / layout.DATA).mkdir()
         whole = join(spec.files, fragments, folder)
         if whole is None:

@@ -18,24 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
 
-from lancelake.errors import (
-    AlreadyExistsError,
-    ObjectNotFoundError,
-    PlaceNotAllowedError,
-    UnsupportedError,
-)
+from lancelake import errors
 from lancelake.interrupts import pass_on
-from lancelake.storage import disk_sync
-from lancelake.storage.store import (
-    DiskErrors,
-    ObjectInfo,
-    StorePlace,
-    ensure_below,
-    ensure_plain,
-    ensure_range,
-    ensure_whole,
-    from_disk,
-)
+from lancelake.storage import disk_sync, store
 
 # Pipes and terminals are opened without blocking, and then refused.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -63,45 +48,45 @@ class LocalStore:
 
     def get(self, path: str) -> bytes:
         """Read a whole object."""
-        with DiskErrors(path), self._opened(path) as (fd, size):
+        with store.DiskErrors(path), self._opened(path) as (fd, size):
             return _read(fd, 0, size)
 
     def get_range(self, path: str, *, start: int, length: int) -> bytes:
         """Read exactly `length` bytes."""
-        ensure_range(path, start, length)
+        store.ensure_range(path, start, length)
         if length == 0:
             return b""
-        with DiskErrors(path), self._opened(path) as (fd, size):
+        with store.DiskErrors(path), self._opened(path) as (fd, size):
             # Memory is allocated for the whole range, so it is limited to the file.
             data = _read(fd, min(start, size), max(0, min(length, size - start)))
-        return ensure_whole(data, path, start, length)
+        return store.ensure_whole(data, path, start, length)
 
     def get_suffix(self, path: str, *, length: int) -> tuple[bytes, int]:
         """Read the last `length` bytes, and the object's size."""
-        ensure_range(path, 0, length)
-        with DiskErrors(path), self._opened(path) as (fd, size):
+        store.ensure_range(path, 0, length)
+        with store.DiskErrors(path), self._opened(path) as (fd, size):
             start = max(0, size - length)
             return _read(fd, start, size - start), size
 
-    def head(self, path: str) -> ObjectInfo:
+    def head(self, path: str) -> store.ObjectInfo:
         """Describe an object."""
         full = self._full(path)
-        with DiskErrors(path):
+        with store.DiskErrors(path):
             status = os.stat(full)  # noqa: PTH116  # half the time of Path.stat
             if not S_ISREG(status.st_mode):
-                raise ObjectNotFoundError(f"no object at {path!r}", path=path)
+                raise errors.ObjectNotFoundError(f"no object at {path!r}", path=path)
             return _info(path, status)
 
     def exists(self, path: str) -> bool:
         """Whether an object exists at this path."""
         full = self._full(path)
-        with DiskErrors(path):
+        with store.DiskErrors(path):
             try:
                 return S_ISREG(os.stat(full).st_mode)  # noqa: PTH116  # half the time of Path.stat
             except (FileNotFoundError, NotADirectoryError):
                 return False
 
-    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+    def list(self, prefix: str = "") -> Iterator[store.ObjectInfo]:
         """Describe every object below a folder; a link to a folder is not followed."""
         folders = [] if has_link(self._root, prefix) else [prefix]
         while folders:
@@ -157,7 +142,7 @@ class LocalStore:
 
         Swaps in a folder are serialized; a concurrent `put` is not blocked.
         """
-        with DiskErrors(path), _held(_parent(self._full(path))):
+        with store.DiskErrors(path), _held(_parent(self._full(path))):
             if self.get(path) != expected:
                 return False
             self.put(path, data)
@@ -165,7 +150,7 @@ class LocalStore:
 
     def copy(self, source: str, target: str) -> None:
         """Copy a file, replacing the target."""
-        with DiskErrors(source), self._opened(source) as (fd, _):
+        with store.DiskErrors(source), self._opened(source) as (fd, _):
             self._publish(target, lambda staged: _write_all(staged, _chunks(fd)), _replace)
 
     def delete(self, path: str) -> None:
@@ -186,13 +171,13 @@ class LocalStore:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise from_disk(error, path, writes=True) from error
+                raise store.from_disk(error, path, writes=True) from error
 
     def _full(self, path: str, *, follows_last: bool = True) -> str:
-        ensure_plain(path)
+        store.ensure_plain(path)
         full = f"{self._root}/{path}"
         if self._within is not None:
-            ensure_below(full if follows_last else _parent(full), self._within)
+            store.ensure_below(full if follows_last else _parent(full), self._within)
         return full
 
     def _opened(self, path: str) -> _OpenFile:
@@ -201,7 +186,7 @@ class LocalStore:
 
     def _entries(self, directory: str) -> Iterator[os.DirEntry[str]]:
         full = self._full(directory) if directory else self._root or "/"
-        with DiskErrors(directory):
+        with store.DiskErrors(directory):
             try:
                 entries = os.scandir(full)
             except (FileNotFoundError, NotADirectoryError):
@@ -219,7 +204,7 @@ class LocalStore:
     ) -> None:
         """Write a file under a temporary name, then rename it atomically."""
         full = self._full(path)
-        with DiskErrors(path, writes=True):
+        with store.DiskErrors(path, writes=True):
             staged, fd = _staged(full)
             try:
                 try:
@@ -250,7 +235,7 @@ class _OpenFile:
         self._size = status.st_size
         if not S_ISREG(status.st_mode):
             os.close(self._fd)
-            raise ObjectNotFoundError(f"{path!r} is not a regular file", path=path)
+            raise errors.ObjectNotFoundError(f"{path!r} is not a regular file", path=path)
 
     def __enter__(self) -> tuple[int, int]:
         return self._fd, self._size
@@ -271,7 +256,7 @@ def has_link(root: str, path: str) -> bool:
 def ensure_no_link(root: str, path: str) -> None:
     """Raise for a path behind a link below a root, where nothing may be removed."""
     if has_link(root, path):
-        raise PlaceNotAllowedError(
+        raise errors.PlaceNotAllowedError(
             f"{path!r} is a link or behind a link, so nothing is removed there",
             table=root,
             path=path,
@@ -347,10 +332,12 @@ def _link(staged: str, full: str) -> None:
     try:
         os.link(staged, full)
     except FileExistsError as error:
-        raise AlreadyExistsError(f"an object already exists at {full!r}", path=full) from error
+        raise errors.AlreadyExistsError(
+            f"an object already exists at {full!r}", path=full
+        ) from error
     except OSError as error:
         if error.errno in _NO_LINKS:
-            raise UnsupportedError(
+            raise errors.UnsupportedError(
                 f"the file system of {full!r} has no hard links, so commits there are not safe",
                 action="Store the table on another file system.",
             ) from error
@@ -389,7 +376,7 @@ def is_staged(name: str) -> bool:
     return "#" in name and _STAGED.search(name) is not None
 
 
-def _entry_info(path: str, entry: os.DirEntry[str]) -> ObjectInfo | None:
+def _entry_info(path: str, entry: os.DirEntry[str]) -> store.ObjectInfo | None:
     """Describe a listed file; None if it is unfinished or was removed."""
     if is_staged(entry.name):
         return None
@@ -399,13 +386,15 @@ def _entry_info(path: str, entry: os.DirEntry[str]) -> ObjectInfo | None:
         return None
 
 
-def _info(path: str, status: os.stat_result) -> ObjectInfo:
+def _info(path: str, status: os.stat_result) -> store.ObjectInfo:
     size_bytes, modified_ns = status.st_size, status.st_mtime_ns
     e_tag = f"{status.st_ino:x}-{modified_ns:x}-{size_bytes:x}"
-    return ObjectInfo(path, size_bytes, modified_ns, e_tag)
+    return store.ObjectInfo(path, size_bytes, modified_ns, e_tag)
 
 
-def remove_leftovers(location: StorePlace, below: str = "", *, keep: tuple[str, ...] = ()) -> None:
+def remove_leftovers(
+    location: store.StorePlace, below: str = "", *, keep: tuple[str, ...] = ()
+) -> None:
     """Remove links, unfinished files and empty folders in a folder of a table on local disk.
 
     Links are removed, never followed. Paths below those in `keep` stay.
@@ -417,13 +406,15 @@ def remove_leftovers(location: StorePlace, below: str = "", *, keep: tuple[str, 
         if f"{folder}/".startswith(uris):
             continue
         for path in (f"{folder}/{name}" for name in names):
-            with DiskErrors(path, writes=True), contextlib.suppress(FileNotFoundError):
+            with store.DiskErrors(path, writes=True), contextlib.suppress(FileNotFoundError):
                 if is_staged(path) or not stat.S_ISREG(Path(path).lstat().st_mode):
                     Path(path).unlink()
         _remove_if_empty(folder)
 
 
-def unfinished_files(location: StorePlace, folders: Iterable[str]) -> Iterator[ObjectInfo]:
+def unfinished_files(
+    location: store.StorePlace, folders: Iterable[str]
+) -> Iterator[store.ObjectInfo]:
     """List unfinished files of writers in some folders, which stores do not list."""
     if location.scheme != "file":
         return
@@ -432,13 +423,13 @@ def unfinished_files(location: StorePlace, folders: Iterable[str]) -> Iterator[O
             continue
         for folder, names in _folders(f"{location.uri}/{start}"):
             for path in (Path(folder, name) for name in names if is_staged(name)):
-                with DiskErrors(path.name), contextlib.suppress(FileNotFoundError):
+                with store.DiskErrors(path.name), contextlib.suppress(FileNotFoundError):
                     status = path.lstat()
                     relative = str(path).removeprefix(f"{location.uri}/")
-                    yield ObjectInfo(relative, status.st_size, status.st_mtime_ns)
+                    yield store.ObjectInfo(relative, status.st_size, status.st_mtime_ns)
 
 
-def remove_empty_folders(location: StorePlace) -> None:
+def remove_empty_folders(location: store.StorePlace) -> None:
     """Remove the folders at and below a path on local disk that contain only folders."""
     if location.scheme == "file":
         for folder, _ in _folders(location.uri):

@@ -1,18 +1,89 @@
-"""Location of a table: its store, its root, its scheme, and paths that stay below it."""
+"""Locations of tables and files: how they are written, the session they belong to, their store."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, unquote
 
+from obstore.store import MemoryStore
+
+from lancelake.caches import MOST_BYTES, Caches
+from lancelake.clock import Clock, Ids, SystemClock, SystemIds
 from lancelake.errors import InvalidRequestError, UnsupportedError
-from lancelake.storage.open_stores import open_store
-from lancelake.storage.options import ensure_known
-from lancelake.storage.session import Session, default_session
-from lancelake.storage.store import ObjectStore, ensure_plain
+from lancelake.storage.instrumented import ObservedStore, observers_of
+from lancelake.storage.local import LocalStore
+from lancelake.storage.obstore_store import Abilities, ObstoreStore, abilities, cloud_store
+from lancelake.storage.options import DEFAULT_RETRY, RetryingStore, ensure_known, retry_policy
+from lancelake.storage.store import ObjectStore, StorePlace, ensure_plain, real_roots
+
+if TYPE_CHECKING:
+    from lancelake.engine.port import Engine
+    from lancelake.events import CommitStep
+    from lancelake.storage.options import RetryPolicy
+
+CACHE_BYTES = "LANCELAKE_CACHE_BYTES"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Session:
+    """Clock, ids, engine, caches, limits of requests and steps after commits of its tables.
+
+    The location of a table knows its session, and what runs on the table asks there. Programs that
+    make no session use the default one. Tests replace what they need to decide.
+    """
+
+    clock: Clock = SystemClock()  # noqa: RUF009  # has no state
+    ids: Ids = SystemIds()  # noqa: RUF009  # has no state
+
+    caches: Caches = field(default_factory=Caches)
+    """What was read of the tables; one bound for each kind of content, and one for all."""
+
+    stores: Callable[[StorePlace], ObjectStore] | None = None
+    """Opens the store of a place; by default by its scheme and storage options."""
+
+    retry: RetryPolicy | None = None
+    """How requests to stores are repeated, unless storage options say otherwise."""
+
+    engine: Engine | None = None
+    """Runs the tasks of operations; by default threads of this process."""
+
+    after: tuple[CommitStep, ...] | None = None
+    """Steps that follow each commit, instead of the installed ones."""
+
+    @contextmanager
+    def as_default(self) -> Iterator[Session]:
+        """Let locations that are made without a session belong to this one, in all threads."""
+        global _default  # noqa: PLW0603  # a process has one default
+        before, _default = _default, self
+        try:
+            yield self
+        finally:
+            _default = before
+
+
+def default_session() -> Session:
+    """Return the session of programs that make none."""
+    return _default
+
+
+def bound_of_caches(environment: Mapping[str, str]) -> int:
+    """Return the bound of all caches together that a process was started with."""
+    text = environment.get(CACHE_BYTES)
+    if text is None:
+        return MOST_BYTES
+    if not (text.isascii() and text.isdigit()):
+        problem = f"{CACHE_BYTES} must be a number of bytes, not {text!r}"
+        raise InvalidRequestError(problem)
+    return int(text)
+
+
+_default = Session(caches=Caches(most_bytes=bound_of_caches(os.environ)))
+
 
 SCHEMES = (
     "file",
@@ -285,5 +356,64 @@ def _pairs(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     for key, value in options.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise InvalidRequestError(f"storage option {key!r} must be text", option=str(key))
-    ensure_known(options)
+    if options:
+        ensure_known(options)
     return tuple(sorted(options.items()))
+
+
+_ANY_SCHEME = "memory://"
+
+_clients: dict[str, MemoryStore] = {}
+
+
+def memory_store(place: StorePlace) -> ObstoreStore:
+    """Return the store of this name, which all callers in the process share."""
+    client = _clients.setdefault(place.authority, MemoryStore())
+    return ObstoreStore(client, prefix=place.key, abilities=Abilities())
+
+
+def in_scope(uri: str, scope: str) -> str:
+    """Return the URI of a memory store of the same name that only one scope uses."""
+    name, separator, key = uri.removeprefix(_ANY_SCHEME).partition("/")
+    return f"{_ANY_SCHEME}{name or 'memory'}@{scope}{separator}{key}"
+
+
+def scope_of(place: StorePlace) -> str | None:
+    """Return the scope of a memory store, or None for other stores."""
+    return place.authority.partition("@")[2] or None if place.scheme == "memory" else None
+
+
+def forget_scope(scope: str) -> None:
+    """Free the stores of a scope."""
+    for name in [name for name in _clients if name.endswith(f"@{scope}")]:
+        del _clients[name]
+
+
+def open_store(place: StorePlace, session: Session) -> ObjectStore:
+    """Return the store at a place; repeated calls are cheap.
+
+    Its calls are counted if the running operation has an `IoAccount`, and if the table at this
+    place has an `IoMeter`. The session's limits of retries are overridden by the options
+    `client_max_retries` and `client_retry_timeout`.
+    """
+    store = _open(place, session) if session.stores is None else session.stores(place)
+    observers = observers_of(place)
+    return ObservedStore(store, observers) if observers else store
+
+
+def _open(place: StorePlace, session: Session) -> ObjectStore:
+    match place.scheme:
+        case "file":
+            roots = real_roots(place.confine_to)
+            uri = place.uri
+            return LocalStore(uri) if roots is None else LocalStore(uri, within=roots)
+        case "memory":
+            return memory_store(place)
+        case _:
+            return RetryingStore(
+                cloud_store(place, session.caches),
+                policy=retry_policy(place.storage_options, session.retry or DEFAULT_RETRY),
+                clock=session.clock,
+                ids=session.ids,
+                lists_in_order=abilities(place).lists_in_order,
+            )

@@ -14,19 +14,7 @@ from urllib.parse import unquote
 
 from obstore import exceptions as obs
 
-from lancelake.errors import (
-    AlreadyExistsError,
-    CorruptTableError,
-    InvalidRequestError,
-    LanceTableError,
-    ObjectNotFoundError,
-    PlaceNotAllowedError,
-    RequestConflictError,
-    StorageDeniedError,
-    StorageError,
-    StorageUnavailableError,
-    UnsupportedError,
-)
+from lancelake import errors
 
 
 # A tuple, because listings have thousands of them.
@@ -45,32 +33,26 @@ class StorePlace(Protocol):
     @property
     def uri(self) -> str:
         """The URI, or an absolute path on local disk."""
-        ...
 
     @property
     def scheme(self) -> str:
         """Kind of store."""
-        ...
 
     @property
     def authority(self) -> str:
         """Bucket or container, or the name of a memory store."""
-        ...
 
     @property
     def key(self) -> str:
         """Path within the bucket, decoded."""
-        ...
 
     @property
     def storage_options(self) -> dict[str, str]:
         """Options of the caller."""
-        ...
 
     @property
     def confine_to(self) -> tuple[str, ...] | None:
         """The only roots that may be accessed; None means no limit."""
-        ...
 
 
 class StoredFile(Protocol):
@@ -79,17 +61,14 @@ class StoredFile(Protocol):
     @property
     def uri(self) -> str:
         """URI of the file."""
-        ...
 
     @property
     def root(self) -> StorePlace:
         """Where its store is."""
-        ...
 
     @property
     def path(self) -> str:
         """Path below the root."""
-        ...
 
 
 class ObjectStore(Protocol):
@@ -102,59 +81,48 @@ class ObjectStore(Protocol):
 
     def get(self, path: str) -> bytes:
         """Read a whole object."""
-        ...
 
     def get_range(self, path: str, *, start: int, length: int) -> bytes:
         """Read exactly `length` bytes; raise `StorageError` when the object ends earlier.
 
         Nothing is read or checked when `length` is 0.
         """
-        ...
 
     def get_suffix(self, path: str, *, length: int) -> tuple[bytes, int]:
         """Read the last `length` bytes, or all if there are fewer, and the object's size."""
-        ...
 
     def head(self, path: str) -> ObjectInfo:
         """Describe an object."""
-        ...
 
     def exists(self, path: str) -> bool:
         """Whether an object (not a folder) exists at this path."""
-        ...
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Describe every object below a folder, in any order; a missing folder is empty."""
-        ...
 
     def list_names(self, directory: str) -> builtins.list[str]:
         """Names of the objects directly in a folder, in any order."""
-        ...
 
     def list_dirs(self, directory: str) -> builtins.list[str]:
         """Names of the folders directly in a folder, in any order."""
-        ...
 
     def smallest_names(self, directory: str, *, limit: int) -> builtins.list[str] | None:
         """Return the first `limit` names of `list_names` in ascending order, in few calls.
 
         None when the store does not list in order.
         """
-        ...
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Write an object, replacing any other: readers see the old bytes or the new ones.
 
         On local disk the object is durable when this returns, unless syncing is disabled.
         """
-        ...
 
     def put_stream(self, path: str, chunks: Iterable[bytes]) -> None:
         """Like `put`, with bytes that need not fit into memory.
 
         `chunks` is iterated again on every attempt.
         """
-        ...
 
     def create(self, path: str, data: bytes) -> None:
         """Write an object if the path is free, or raise `AlreadyExistsError`.
@@ -163,7 +131,6 @@ class ObjectStore(Protocol):
         when this returns. After `StorageUnavailableError` the object may or may not exist:
         creates are only retried if the store refused them (`create_once` finds out).
         """
-        ...
 
     def swap(self, path: str, data: bytes, *, expected: bytes) -> bool:
         """Replace an object if its content is `expected`, and return whether it was replaced.
@@ -172,19 +139,15 @@ class ObjectStore(Protocol):
         compare. After `StorageUnavailableError` the object may or may not be replaced: swaps are
         only retried if the store refused them.
         """
-        ...
 
     def copy(self, source: str, target: str) -> None:
         """Copy within the store, replacing the target."""
-        ...
 
     def delete(self, path: str) -> None:
         """Remove an object if it exists."""
-        ...
 
     def delete_many(self, paths: Iterable[str]) -> None:
         """Remove objects that exist. After an error some may be left."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +173,7 @@ def copy_across(source: ObjectChunks, target: ObjectStore, path: str) -> None:
 def ensure_range(path: str, start: int, length: int) -> None:
     """Raise for a negative start or length."""
     if start < 0 or length < 0:
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             f"bytes {start} to {start + length} of {path!r} are not a valid range", path=path
         )
 
@@ -222,9 +185,9 @@ def ensure_whole(data: bytes, path: str, start: int, length: int) -> bytes:
     return data
 
 
-def ends_early(path: str, start: int, length: int) -> StorageError:
+def ends_early(path: str, start: int, length: int) -> errors.StorageError:
     """Return the error for an object that ends before the end of a range."""
-    return StorageError(
+    return errors.StorageError(
         f"{path!r} ends before byte {start + length}", path=path, start=start, length=length
     )
 
@@ -264,7 +227,7 @@ class DiskErrors:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        if isinstance(error, OSError) and not isinstance(error, LanceTableError):
+        if isinstance(error, OSError) and not isinstance(error, errors.LanceTableError):
             raise from_disk(error, self.path, writes=self.writes) from error
 
 
@@ -281,12 +244,12 @@ class ClientErrors:
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         if isinstance(error, (obs.BaseError, OSError, NotImplementedError, ValueError)) and not (
-            isinstance(error, LanceTableError)
+            isinstance(error, errors.LanceTableError)
         ):
             raise from_client(error, self.path) from without_secrets(error)
         # A panic in Rust code is not an Exception, and its class has no public name.
         if error is not None and type(error).__name__ == "PanicException":
-            raise InvalidRequestError(
+            raise errors.InvalidRequestError(
                 f"{self.path!r}: the store's client failed: {shown(str(error))}",
                 path=self.path,
                 action="Check the storage options and the environment, such as the endpoint.",
@@ -298,7 +261,7 @@ def without_secrets(error: Exception) -> Exception:
     return type(error)(_masked(str(error)))
 
 
-def from_client(error: Exception, path: str) -> LanceTableError:
+def from_client(error: Exception, path: str) -> errors.LanceTableError:
     """Return the error for a failed obstore call on `path`.
 
     Of a conditional put it tells what happened: `AlreadyExistsError`, the condition does not hold;
@@ -308,34 +271,36 @@ def from_client(error: Exception, path: str) -> LanceTableError:
     text = str(error)
     problem = f"{path!r}: {shown(text)}"
     if _NO_BUCKET.search(text):
-        return StorageError(problem, path=path, action="Create the bucket, or check its name.")
+        return errors.StorageError(
+            problem, path=path, action="Create the bucket, or check its name."
+        )
     match error:
         case FileNotFoundError():
-            return ObjectNotFoundError(f"no object at {path!r}", path=path)
+            return errors.ObjectNotFoundError(f"no object at {path!r}", path=path)
         case obs.AlreadyExistsError() if status_in(text) == _CONFLICT:
-            return RequestConflictError(problem, path=path)
+            return errors.RequestConflictError(problem, path=path)
         case obs.AlreadyExistsError() | obs.PreconditionError() | obs.NotModifiedError():
-            return AlreadyExistsError(f"an object already exists at {path!r}", path=path)
+            return errors.AlreadyExistsError(f"an object already exists at {path!r}", path=path)
         case obs.PermissionDeniedError() | obs.UnauthenticatedError() | PermissionError():
-            return StorageDeniedError(problem, path=path)
+            return errors.StorageDeniedError(problem, path=path)
         case obs.NotSupportedError() | NotImplementedError():
-            return UnsupportedError(problem, path=path)
+            return errors.UnsupportedError(problem, path=path)
         case obs.InvalidPathError() | ValueError():
-            return InvalidRequestError(problem, path=path)
+            return errors.InvalidRequestError(problem, path=path)
         case _:
             return _from_text(text, problem, path)
 
 
-def from_disk(error: OSError, path: str, *, writes: bool) -> LanceTableError:
+def from_disk(error: OSError, path: str, *, writes: bool) -> errors.LanceTableError:
     """Return the error for a failed system call on `path`."""
     if isinstance(error, _NO_FILE) and not writes:
-        return ObjectNotFoundError(f"no object at {path!r}", path=path)
+        return errors.ObjectNotFoundError(f"no object at {path!r}", path=path)
     problem = f"{path!r}: {error.strerror or error}"
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:
-        return StorageDeniedError(problem, path=path)
+        return errors.StorageDeniedError(problem, path=path)
     if error.errno in _TRANSIENT_ERRNO:
-        return StorageUnavailableError(problem, path=path)
-    return StorageError(problem, path=path)
+        return errors.StorageUnavailableError(problem, path=path)
+    return errors.StorageError(problem, path=path)
 
 
 def status_in(text: str) -> int | None:
@@ -344,26 +309,26 @@ def status_in(text: str) -> int | None:
     return int(match[1] or match[2]) if match else None
 
 
-def _from_text(text: str, problem: str, path: str) -> LanceTableError:
+def _from_text(text: str, problem: str, path: str) -> errors.LanceTableError:
     status = status_in(text)
     if _MACHINE_CREDENTIALS.search(text):
-        return StorageDeniedError(
+        return errors.StorageDeniedError(
             problem, path=path, action="Set credentials in the storage options or the environment."
         )
     if status in _DENIED_STATUS:
-        return StorageDeniedError(problem, path=path)
+        return errors.StorageDeniedError(problem, path=path)
     if status in _CANNOT_STATUS:
-        return UnsupportedError(problem, path=path)
+        return errors.UnsupportedError(problem, path=path)
     if "BadScheme" in text:
-        return StorageError(
+        return errors.StorageError(
             problem, path=path, action='Set the storage option "allow_http" to "true".'
         )
     if _WRONG_REGION.search(text):
-        return StorageError(problem, path=path, action='Set the storage option "region".')
+        return errors.StorageError(problem, path=path, action='Set the storage option "region".')
     transient = status is None and _TRANSIENT_KIND.search(text)
     if transient or status in _TRANSIENT_STATUS or _THROTTLED.search(text):
-        return StorageUnavailableError(problem, path=path)
-    return StorageError(problem, path=path)
+        return errors.StorageUnavailableError(problem, path=path)
+    return errors.StorageError(problem, path=path)
 
 
 def _masked(text: str) -> str:
@@ -388,22 +353,22 @@ def create_once(store: ObjectStore, path: str, data: bytes) -> bool:
     for attempt in range(_ATTEMPTS):
         try:
             store.create(path, data)
-        except AlreadyExistsError:
+        except errors.AlreadyExistsError:
             pass
-        except StorageUnavailableError:
+        except errors.StorageUnavailableError:
             if attempt + 1 == _ATTEMPTS:
                 raise
         else:
             return True
         try:
             return store.get(path) == data
-        except ObjectNotFoundError:
+        except errors.ObjectNotFoundError:
             continue
-        except LanceTableError as error:
+        except errors.LanceTableError as error:
             msg = f"{path!r} may have been written: it cannot be read: {error}"
-            raise StorageUnavailableError(msg, path=path) from error
+            raise errors.StorageUnavailableError(msg, path=path) from error
     msg = f"{path!r} was removed again by another writer in each of {_ATTEMPTS} attempts"
-    raise StorageUnavailableError(msg, path=path)
+    raise errors.StorageUnavailableError(msg, path=path)
 
 
 # Without control characters, and neither empty nor `.` nor `..`. Possessive, for speed: every
@@ -423,9 +388,9 @@ def confined_path(relative: str) -> str:
         return relative
     for reading in _readings(relative):
         if not is_plain(reading.replace("\\", "/")) or _DRIVE.match(reading) or "://" in reading:
-            raise CorruptTableError(f"path {relative!r} leaves the table", path=relative)
+            raise errors.CorruptTableError(f"path {relative!r} leaves the table", path=relative)
     if "\\" in relative:
-        raise CorruptTableError(f"path {relative!r} has a backslash", path=relative)
+        raise errors.CorruptTableError(f"path {relative!r} has a backslash", path=relative)
     return relative
 
 
@@ -437,7 +402,7 @@ def is_plain(path: str) -> bool:
 def ensure_plain(path: str) -> None:
     """Raise for a path that is not plain, which is an error of the caller."""
     if _PLAIN.fullmatch(path) is None:
-        raise InvalidRequestError(f"not a relative object path: {path!r}", path=path)
+        raise errors.InvalidRequestError(f"not a relative object path: {path!r}", path=path)
 
 
 def _readings(path: str) -> list[str]:
@@ -446,7 +411,7 @@ def _readings(path: str) -> list[str]:
     while (decoded := unquote(readings[-1])) != readings[-1]:
         readings.append(decoded)
         if len(readings) > _MOST_LAYERS:
-            raise CorruptTableError(f"path {path!r} is percent-encoded too often", path=path)
+            raise errors.CorruptTableError(f"path {path!r} is percent-encoded too often", path=path)
     return readings
 
 
@@ -460,7 +425,7 @@ def real_roots(confine_to: tuple[str, ...] | None) -> tuple[str, ...] | None:
 def ensure_below(full: str, roots: tuple[str, ...]) -> None:
     """Raise for a path on local disk outside of some roots, directly or through links."""
     if not is_below(os.path.realpath(full), roots):
-        raise PlaceNotAllowedError(f"{full!r} is outside of confine_to", path=full)
+        raise errors.PlaceNotAllowedError(f"{full!r} is outside of confine_to", path=full)
 
 
 def is_below(path: str, roots: tuple[str, ...]) -> bool:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 from lancelake.errors import CorruptTableError, InvalidRequestError, PlaceNotAllowedError
 from lancelake.format import layout
-from lancelake.format.bases import BasePath
-from lancelake.format.fragment import DataFile, DeletionFile, ExternalFile
+from lancelake.format.fragment import BasePath, DataFile, DeletionFile, ExternalFile
 from lancelake.format.ids import BaseId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.storage.location import Location

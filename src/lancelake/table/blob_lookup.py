@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.blobs import StoredBlob, locate
-from lancelake.data.deletion_files import MetaColumn
+from lancelake.data.fragment_reader import MetaColumn
 from lancelake.errors import InvalidNameError, InvalidRequestError, UnsupportedError, suggestion
 from lancelake.expr.literals import at_path
 from lancelake.format.row_address import fragment_of

@@ -7,11 +7,21 @@ from dataclasses import replace
 
 from lancelake.commit import ref_files
 from lancelake.commit.ref_files import RefTarget
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import open_line
+from lancelake.commit.snapshot import (
+    Latest,
+    OnBranch,
+    Reference,
+    Snapshot,
+    branch_location,
+    list_branches,
+    list_tags,
+    load_branch,
+    open_line,
+    open_snapshot,
+)
 from lancelake.errors import InvalidRequestError, RefNotFoundError, VersionNotFoundError
 from lancelake.format import layout
-from lancelake.format.bases import BasePath
+from lancelake.format.fragment import BasePath
 from lancelake.format.ids import Version
 from lancelake.format.layout import ensure_branch_name
 from lancelake.format.operations import Clone, Restore, UpdateBases
@@ -21,24 +31,7 @@ from lancelake.storage.local import remove_leftovers
 from lancelake.storage.location import Location
 from lancelake.storage.store import ObjectChunks, ObjectStore, copy_across
 from lancelake.storage.table_files import FileAt
-from lancelake.table.open import (
-    Latest,
-    OnBranch,
-    Reference,
-    branch_location,
-    list_branches,
-    list_tags,
-    load_branch,
-    open_snapshot,
-)
-from lancelake.table.publish import (
-    DEFAULT_CHOICES,
-    CommitChoices,
-    ensure_free,
-    new_transaction,
-    publish,
-    publish_clone,
-)
+from lancelake.table import publish
 
 
 def annotate_branch(main: Location, name: str, metadata: Mapping[str, str]) -> None:
@@ -139,7 +132,7 @@ def _target(base: Snapshot, reference: Reference) -> RefTarget:
 
 
 def create_branch(
-    source: Snapshot, name: str, choices: CommitChoices = DEFAULT_CHOICES
+    source: Snapshot, name: str, choices: publish.CommitChoices = publish.DEFAULT_CHOICES
 ) -> Snapshot:
     """Create a branch at a version: a shallow clone below the table, then its document."""
     ensure_branch_name(name)
@@ -166,17 +159,17 @@ def create_branch(
 
 
 def shallow_clone(
-    source: Snapshot, target: Location, choices: CommitChoices = DEFAULT_CHOICES
+    source: Snapshot, target: Location, choices: publish.CommitChoices = publish.DEFAULT_CHOICES
 ) -> Snapshot:
     """Create a table that refers to the files of another."""
     return _clone(source, target, is_shallow=True, branch=None, choices=choices)
 
 
 def deep_clone(
-    source: Snapshot, target: Location, choices: CommitChoices = DEFAULT_CHOICES
+    source: Snapshot, target: Location, choices: publish.CommitChoices = publish.DEFAULT_CHOICES
 ) -> Snapshot:
     """Copy a version with all its files; the copy is independent of the original."""
-    ensure_free(target)
+    publish.ensure_free(target)
     for place, path in _files(source):
         store = place.store
         copy_across(ObjectChunks(store=store, path=place.path), target.store, path)
@@ -189,12 +182,12 @@ def _clone(
     *,
     is_shallow: bool,
     branch: str | None,
-    choices: CommitChoices,
+    choices: publish.CommitChoices,
 ) -> Snapshot:
     operation = _operation(source, is_shallow=is_shallow, branch=branch)
     named = replace(choices, naming=source.name.naming)
-    transaction = new_transaction(operation, source.version, named, ids=target.session.ids)
-    return publish_clone(target, transaction, source, named)
+    transaction = publish.new_transaction(operation, source.version, named, ids=target.session.ids)
+    return publish.publish_clone(target, transaction, source, named)
 
 
 def _operation(source: Snapshot, *, is_shallow: bool, branch: str | None) -> Clone:
@@ -241,16 +234,20 @@ def _files(source: Snapshot) -> list[tuple[FileAt, str]]:
     return files
 
 
-def restore(snapshot: Snapshot, choices: CommitChoices = DEFAULT_CHOICES) -> Snapshot:
+def restore(
+    snapshot: Snapshot, choices: publish.CommitChoices = publish.DEFAULT_CHOICES
+) -> Snapshot:
     """Make this version the newest; row ids and fragment ids are never reused."""
     head = open_snapshot(snapshot.location, Latest())
     operation = Restore(version=Version(snapshot.version))
-    return publish(head, operation, choices)
+    return publish.publish(head, operation, choices)
 
 
 def add_bases(
-    base: Snapshot, bases: tuple[BasePath, ...], choices: CommitChoices = DEFAULT_CHOICES
+    base: Snapshot,
+    bases: tuple[BasePath, ...],
+    choices: publish.CommitChoices = publish.DEFAULT_CHOICES,
 ) -> Snapshot:
     """Register additional base paths under which files of the table may be stored."""
     operation = UpdateBases(new_bases=bases)
-    return publish(base, operation, choices)
+    return publish.publish(base, operation, choices)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import list_versions
+from lancelake.commit.snapshot import Snapshot, list_versions
 from lancelake.errors import CorruptTableError, InvalidRequestError
 from lancelake.format import layout
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId
 from lancelake.format.layout import ManifestNaming, manifest_name
-from lancelake.format.operations import UpdateConfig
-from lancelake.format.operations.update_config import MapUpdate
+from lancelake.format.operations import MapUpdate, UpdateConfig
 from lancelake.format.primary_key import KEY, POSITION, key_names
 from lancelake.storage.location import Location
 from lancelake.storage.store import create_once
@@ -31,7 +29,7 @@ def update_config(
     choices: CommitChoices = DEFAULT_CHOICES,
 ) -> Snapshot:
     """Set keys of the config; a value of None removes a key."""
-    return _publish(base, UpdateConfig(config=_map(updates, replace=replace)), choices)
+    return publish(base, UpdateConfig(config=_map(updates, replace=replace)), choices)
 
 
 def update_table_metadata(
@@ -42,7 +40,7 @@ def update_table_metadata(
     choices: CommitChoices = DEFAULT_CHOICES,
 ) -> Snapshot:
     """Set keys of the table's metadata; a value of None removes a key."""
-    return _publish(base, UpdateConfig(table_metadata=_map(updates, replace=replace)), choices)
+    return publish(base, UpdateConfig(table_metadata=_map(updates, replace=replace)), choices)
 
 
 def update_schema_metadata(
@@ -53,7 +51,7 @@ def update_schema_metadata(
     choices: CommitChoices = DEFAULT_CHOICES,
 ) -> Snapshot:
     """Set keys of the schema's metadata; a value of None removes a key."""
-    return _publish(base, UpdateConfig(schema_metadata=_map(updates, replace=replace)), choices)
+    return publish(base, UpdateConfig(schema_metadata=_map(updates, replace=replace)), choices)
 
 
 def update_field_metadata(
@@ -68,15 +66,11 @@ def update_field_metadata(
         base.manifest.schema.resolve(path)[-1].id: _map(keys, replace=replace)
         for path, keys in updates.items()
     }
-    return _publish(base, UpdateConfig(field_metadata=FrozenMap(changes)), choices)
+    return publish(base, UpdateConfig(field_metadata=FrozenMap(changes)), choices)
 
 
 def _map(updates: Updates, *, replace: bool) -> MapUpdate:
     return MapUpdate(entries=FrozenMap(dict(updates)), replace=replace)
-
-
-def _publish(base: Snapshot, operation: UpdateConfig, choices: CommitChoices) -> Snapshot:
-    return publish(base, operation, choices)
 
 
 _MOST_DIGITS = 19

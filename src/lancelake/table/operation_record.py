@@ -16,7 +16,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.index_meta import IndexMetadata
-from lancelake.format.transaction import Transaction
+from lancelake.format.operations import Transaction
 
 _NAME = "lancelake.operation"
 _METRICS = "lancelake.operationMetrics"

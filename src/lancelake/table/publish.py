@@ -10,32 +10,21 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from lancelake import events, log
+from lancelake import errors, events, log
 from lancelake.clock import Ids
-from lancelake.commit.candidate import tally
-from lancelake.commit.fixed_version import clone_table, commit_detached, create_table
+from lancelake.commit import candidate
 from lancelake.commit.handler import CommitLock, LockedHandler
-from lancelake.commit.loop import commit
-from lancelake.commit.request import (
-    CommitRequest,
-    CommitResult,
-    CommitServices,
-    RequestChoices,
-    redo_delay_s,
+from lancelake.commit.loop import clone_table, commit, commit_detached, create_table
+from lancelake.commit.snapshot import (
+    Latest,
+    Snapshot,
+    VersionLine,
+    has_table,
+    open_line,
+    open_snapshot,
 )
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import VersionLine, has_table, open_line
+from lancelake.data.column_file import discard
 from lancelake.data.commit_ports import AddedRowKeys, DeletionPort, FilesFactsPort
-from lancelake.data.fragment_writer import discard
-from lancelake.errors import (
-    AlreadyExistsError,
-    ConflictError,
-    ContentionError,
-    InvalidRequestError,
-    RetryableConflictError,
-    VersionNotFoundError,
-    naming,
-)
 from lancelake.events import CommitStep
 from lancelake.format import layout
 from lancelake.format.fragment import Fragment
@@ -43,16 +32,13 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
 from lancelake.format.layout import ManifestNaming
 from lancelake.format.manifest import WriterVersion
-from lancelake.format.operations import Operation
-from lancelake.format.transaction import COMMIT_MESSAGE, Transaction
+from lancelake.format.operations import COMMIT_MESSAGE, Operation, Transaction
 from lancelake.format.words import duration_text
 from lancelake.interrupts import pass_on
 from lancelake.storage import disk_sync
-from lancelake.storage.location import Location
-from lancelake.storage.session import default_session
+from lancelake.storage.location import Location, default_session
 from lancelake.storage.table_files import TableFiles
 from lancelake.table.history import history
-from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.operation_record import NO_WORK, Work, record_of, recorded
 from lancelake.txn.options import TableState
 from lancelake.version import __version__
@@ -89,7 +75,7 @@ WRITER = WriterVersion(library="lancelake", version=__version__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitChoices(RequestChoices):
+class CommitChoices(candidate.RequestChoices):
     """Options of a commit besides the change itself."""
 
     message: str | None = None
@@ -146,7 +132,7 @@ def ensure_free(location: Location) -> None:
     """Refuse a location that already has a table, before any work is done."""
     if has_table(location):
         uri = location.uri
-        raise AlreadyExistsError(f"Dataset already exists: {uri}", table=uri)
+        raise errors.AlreadyExistsError(f"Dataset already exists: {uri}", table=uri)
 
 
 def ensure_row_ids_stay(
@@ -155,7 +141,7 @@ def ensure_row_ids_stay(
     """Refuse other row ids than the table was created with."""
     has = base.manifest.has_stable_row_ids
     if choices.enable_stable_row_ids not in (None, has):
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             f"this table has {'' if has else 'no '}stable row ids, which is fixed at its creation",
             table=base.location.uri,
             option=option,
@@ -170,7 +156,7 @@ def publish(
     line = _line(base.location, choices)
     services = _services(base.files)
     transaction = _recorded(base.location, change, base, choices)
-    request = CommitRequest(transaction=transaction, choices=choices)
+    request = candidate.CommitRequest(transaction=transaction, choices=choices)
     kind = commit_detached if choices.is_detached else commit
     make = partial(kind, line, request, services, base=base)
     made = _reported(base.location, transaction, choices, make)
@@ -186,9 +172,9 @@ def publish_first(
     transaction = _recorded(location, change, None, choices)
     line = _line(location, choices)
     services = _services(TableFiles(root=location))
-    request = CommitRequest(transaction=transaction, choices=choices)
+    request = candidate.CommitRequest(transaction=transaction, choices=choices)
     make = partial(create_table, line, request, services, naming=choices.naming)
-    with naming(location.uri):
+    with errors.naming(location.uri):
         made = _reported(location, transaction, choices, make)
     run_after(choices.after, _committed(made, transaction, choices))
     return made
@@ -205,7 +191,7 @@ def publish_clone(
     make = partial(
         clone_table,
         _line(location, choices),
-        CommitRequest(transaction=transaction, choices=choices),
+        candidate.CommitRequest(transaction=transaction, choices=choices),
         _services(TableFiles(root=location)),
         source=TableState(manifest=source.manifest, indices=source.indices),
         source_uri=source.location.uri,
@@ -237,7 +223,7 @@ def _reported(
     location: Location,
     transaction: Transaction,
     choices: CommitChoices,
-    make: Callable[[], CommitResult],
+    make: Callable[[], candidate.CommitResult],
 ) -> Snapshot:
     """Make a commit, and report it: to the log, to listeners, and in the version returned."""
     clock, started_s = location.session.clock, choices.work.begun_s
@@ -259,7 +245,7 @@ def _reported(
     return result.snapshot.after(result.metrics)
 
 
-def _facts(result: CommitResult) -> log.Facts:
+def _facts(result: candidate.CommitResult) -> log.Facts:
     """Return what a commit did, as its transaction records it, and what it took."""
     record, took = record_of(result.transaction), asdict(result.metrics)
     took["commit_milliseconds"] = took.pop("milliseconds")
@@ -277,9 +263,9 @@ def _line(location: Location, choices: CommitChoices) -> VersionLine:
     return replace(line, handler=LockedHandler(inner=line.handler, lock=choices.lock))
 
 
-def _services(files: TableFiles) -> CommitServices:
+def _services(files: TableFiles) -> candidate.CommitServices:
     around = files.root.session
-    return CommitServices(
+    return candidate.CommitServices(
         port=DeletionPort(root=files.root, bases=files),
         facts=FilesFactsPort(root=files.root),
         clock=around.clock,
@@ -306,7 +292,7 @@ def auto_cleanup_config(
     for name, value in (("interval", interval), ("older_than_seconds", older_than_s)):
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             problem = f"{name} of auto_cleanup_options must be a non-negative number, not {value!r}"
-            raise InvalidRequestError(problem, found=value)
+            raise errors.InvalidRequestError(problem, found=value)
     return FrozenMap({INTERVAL: str(interval), OLDER_THAN: duration_text(older_than_s)})
 
 
@@ -326,7 +312,7 @@ class Retries:
     def __post_init__(self) -> None:
         """Refuse negative limits."""
         if self.most < 0 or self.timeout_s < 0:
-            raise InvalidRequestError("retries and their timeout must not be negative")
+            raise errors.InvalidRequestError("retries and their timeout must not be negative")
 
 
 DEFAULT = Retries()
@@ -344,25 +330,25 @@ def retry_on_newest(
         begun_s = clock.monotonic_s()
         try:
             return disk_sync.until_named(partial(attempt, base))
-        except RetryableConflictError as conflict:
+        except errors.RetryableConflictError as conflict:
             now_s, table = clock.monotonic_s(), base.location.uri
             spent_s = now_s - started_s
             if number == retries.most or spent_s >= retries.timeout_s:
                 raise _given_up(base, number + 1, spent_s) from conflict
             most_s = min(retries.longest_wait_s, retries.timeout_s - spent_s)
-            delay_s = redo_delay_s(now_s - begun_s, ids.random(), most_s=most_s)
+            delay_s = candidate.redo_delay_s(now_s - begun_s, ids.random(), most_s=most_s)
             log.report_retry(log.COMMIT, conflict.at(table), delay_s, table=table)
         clock.sleep(delay_s)
         base = open_snapshot(base.location, Latest(), main=base.main_location)
     raise AssertionError
 
 
-def _given_up(base: Snapshot, attempts: int, spent_s: float) -> ContentionError:
+def _given_up(base: Snapshot, attempts: int, spent_s: float) -> errors.ContentionError:
     problem = (
         f"Too many concurrent writers: the work was attempted {attempts} times in "
         f"{spent_s:.1f} s, and each time conflicted with another commit"
     )
-    return ContentionError(problem, table=base.location.uri, attempts=attempts)
+    return errors.ContentionError(problem, table=base.location.uri, attempts=attempts)
 
 
 APP_ID = "lancelake.txn.appId"
@@ -392,7 +378,7 @@ class OnceOnly:
         if app_id is None and version is None:
             return None
         if not app_id or version is None:
-            raise InvalidRequestError(
+            raise errors.InvalidRequestError(
                 f"options {names[0]} and {names[1]} must be set together",
                 action="Set both, or neither.",
             )
@@ -437,7 +423,7 @@ def _tried_from(head: Snapshot, once: OnceOnly) -> list[int]:
 def _is_by(snapshot: Snapshot, once: OnceOnly) -> bool:
     try:
         made_by = snapshot.transaction
-    except VersionNotFoundError:
+    except errors.VersionNotFoundError:
         return False
     return made_by is not None and made_by.uuid == once.uuid
 
@@ -449,10 +435,10 @@ def removed_if_refused(files: TableFiles, fragments: Sequence[Fragment]) -> Iter
     After any other error, an interrupt too, the commit may be published now or later. The same
     holds if a reply was lost on the way: the version may even have been cleaned up since.
     """
-    lost = tally.lost
+    lost = candidate.tally.lost
     try:
         yield
-    except (AlreadyExistsError, ConflictError, InvalidRequestError):
-        if tally.lost == lost:
+    except (errors.AlreadyExistsError, errors.ConflictError, errors.InvalidRequestError):
+        if candidate.tally.lost == lost:
             discard(files, fragments)
         raise

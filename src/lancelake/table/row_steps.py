@@ -14,7 +14,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.data.blobs import value_field, with_blobs
 from lancelake.data.column_file import WriteTask
 from lancelake.data.commit_ports import sync_deletion_names, write_deletions
-from lancelake.data.deletion_files import load_deletions
+from lancelake.data.fragment_reader import load_deletions, physical_rows
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.predicate import Filter, Predicate
@@ -22,30 +22,22 @@ from lancelake.format.deletion import choose_encoding
 from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId, FragmentId
+from lancelake.format.index_meta import MergedGeneration
 from lancelake.format.logical_types import has_blobs
-from lancelake.format.merged_generation import MergedGeneration
-from lancelake.format.operations import Delete, Update
+from lancelake.format.operations import Delete, Transaction, Update
 from lancelake.format.rowids import RowIdSequence
 from lancelake.format.schema import Field
-from lancelake.format.transaction import Transaction
 from lancelake.scan.execute import kept_offsets
-from lancelake.scan.live_rows import physical_rows
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import group_tasks, kept_offsets_of, pack_tasks
 from lancelake.scan.task_rows import ScanColumns
 from lancelake.storage import disk_sync
+from lancelake.table import publish
 from lancelake.table.operation_record import NO_ROWS, RowCounts
-from lancelake.table.publish import (
-    CommitChoices,
-    OnceOnly,
-    new_transaction,
-    publish,
-    removed_if_refused,
-)
 from lancelake.threads import Pool
-from lancelake.txn.inserted_keys import InsertedKeys
+from lancelake.txn.key_bloom import InsertedKeys
 from lancelake.txn.rules import AffectedRows, RowOffsets
 
 
@@ -320,7 +312,7 @@ class RowChange:
     """Set if the change deletes the rows that match it."""
 
     merged_generations: tuple[MergedGeneration, ...] = ()
-    once: OnceOnly | None = None
+    once: publish.OnceOnly | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,7 +320,7 @@ class PreparedRows:
     """A change of rows that is ready to be committed."""
 
     transaction: Transaction
-    choices: CommitChoices
+    choices: publish.CommitChoices
     added: AddedRows
 
     @property
@@ -350,19 +342,19 @@ class RowsChanged:
         return self.counts.inserted + self.counts.updated + self.counts.deleted
 
 
-def commit_rows(base: Snapshot, change: RowChange, choices: CommitChoices) -> RowsChanged:
+def commit_rows(base: Snapshot, change: RowChange, choices: publish.CommitChoices) -> RowsChanged:
     """Change rows of a version and commit; files that a refused commit has written are removed."""
     ready = prepare_rows(base, change, choices)
-    with removed_if_refused(base.files, ready.added.fragments):
-        made = publish(base, ready.transaction, ready.choices)
+    with publish.removed_if_refused(base.files, ready.added.fragments):
+        made = publish.publish(base, ready.transaction, ready.choices)
     return RowsChanged(snapshot=made, counts=ready.counts)
 
 
-def prepare_rows(base: Snapshot, change: RowChange, choices: CommitChoices) -> PreparedRows:
+def prepare_rows(base: Snapshot, change: RowChange, choices: publish.CommitChoices) -> PreparedRows:
     """Perform all steps of a change of rows except its commit."""
     marked, added = mark_deleted_during(base, change.gone, change.add)
     operation, ids = _operation(base, change, marked, added), base.location.session.ids
-    transaction = new_transaction(operation, base.version, choices, ids=ids)
+    transaction = publish.new_transaction(operation, base.version, choices, ids=ids)
     keys, counts = added.keys, added.counts
     return PreparedRows(
         transaction=transaction if change.once is None else change.once.stamped(transaction),

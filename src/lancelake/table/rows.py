@@ -14,51 +14,28 @@ from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.batches import gathered, read_ahead
-from lancelake.data.column_file import ColumnFile, WriteTask, sync_names, with_file
-from lancelake.data.deletion_files import MetaColumn
-from lancelake.data.fragment_writer import write_fragments
+from lancelake.data.column_file import ColumnFile, WriteTask, sync_names, with_file, write_fragments
+from lancelake.data.fragment_reader import MetaColumn
 from lancelake.engine.port import Engine, Job, LocalEngine, Progress
 from lancelake.errors import CorruptTableError, InvalidRequestError, UnsupportedError, suggestion
 from lancelake.expr.bind import BoundExpression, bind
 from lancelake.expr.evaluate import Evaluator
 from lancelake.expr.predicate import Filter
-from lancelake.format import updated_offsets
 from lancelake.format.arrow_schema import public_field
 from lancelake.format.fragment import Fragment, from_bytes, to_bytes
 from lancelake.format.ids import FieldId
 from lancelake.format.logical_types import has_blobs
-from lancelake.format.operations import Update
-from lancelake.format.operations.update import UpdateMode
-from lancelake.format.row_address import offset_of
+from lancelake.format.operations import Update, UpdateMode
+from lancelake.format.row_address import encode_offsets, offset_of
 from lancelake.format.schema import Field, Schema
 from lancelake.scan.execute import execute
 from lancelake.scan.plan import ScanTask, column_widths, row_bytes
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest, expression_schema
 from lancelake.scan.task_rows import Mask, ScanColumns
+from lancelake.table import publish, row_steps
 from lancelake.table.columns.backfill import ColumnTask, written_file
 from lancelake.table.operation_record import RowCounts
-from lancelake.table.publish import (
-    DEFAULT,
-    DEFAULT_CHOICES,
-    CommitChoices,
-    Retries,
-    publish,
-    retry_on_newest,
-)
-from lancelake.table.row_steps import (
-    AddedRows,
-    RowChange,
-    RowsByFragment,
-    RowsChanged,
-    commit_rows,
-    condition_text,
-    count_rows,
-    find_rows,
-    row_files,
-    with_row_ids,
-    writable,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +118,7 @@ class RewriteRows:
             reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
             fragments = write_fragments(self.write, reader)
         if self.keeps_row_ids:
-            fragments = with_row_ids(fragments, row_ids)
+            fragments = row_steps.with_row_ids(fragments, row_ids)
         return to_bytes(fragments)
 
     def _batches(self, row_ids: list[pa.Array]) -> Iterator[pa.RecordBatch]:
@@ -158,12 +135,12 @@ class RewriteRows:
         columns = ScanColumns.of(self.scans[0].spec)
         replaced = {assignment.column for assignment in self.assignments}
         for scan in self.scans:
-            yield from writable(scan, execute(scan, columns), without=replaced)
+            yield from row_steps.writable(scan, execute(scan, columns), without=replaced)
 
 
 def rewrite_rows(
     base: Snapshot,
-    rows: RowsByFragment,
+    rows: row_steps.RowsByFragment,
     assignments: Sequence[Assignment],
     engine: Engine,
     *,
@@ -172,7 +149,7 @@ def rewrite_rows(
     """Rewrite the selected rows and return their uncommitted fragments."""
     keeps_row_ids = base.manifest.has_stable_row_ids
     request = ScanRequest(with_row_id=keeps_row_ids, fragment_ids=tuple(sorted(rows)))
-    write = row_files(base)
+    write = row_steps.row_files(base)
     scans = [scan.matching(rows[scan.fragment.id]) for scan in plan(base, request).tasks]
     tasks = [
         RewriteRows(
@@ -253,7 +230,9 @@ def can_rewrite_columns(assignments: Sequence[Assignment], schema: Schema) -> bo
     )
 
 
-def is_cheaper(base: Snapshot, rows: RowsByFragment, assignments: Sequence[Assignment]) -> bool:
+def is_cheaper(
+    base: Snapshot, rows: row_steps.RowsByFragment, assignments: Sequence[Assignment]
+) -> bool:
     """Whether rewriting the columns for all rows of the fragments writes clearly fewer bytes."""
     schema = base.manifest.schema
     widths = column_widths(schema)
@@ -273,7 +252,7 @@ def is_cheaper(base: Snapshot, rows: RowsByFragment, assignments: Sequence[Assig
 
 def rewrite_columns(
     base: Snapshot,
-    rows: RowsByFragment,
+    rows: row_steps.RowsByFragment,
     assignments: Sequence[Assignment],
     engine: Engine,
     *,
@@ -348,24 +327,24 @@ def update(
     *,
     rewriting: Rewriting = Rewriting.AUTO,
     engine: Engine | None = None,
-    choices: CommitChoices = DEFAULT_CHOICES,
-    retries: Retries = DEFAULT,
+    choices: publish.CommitChoices = publish.DEFAULT_CHOICES,
+    retries: publish.Retries = publish.DEFAULT,
     progress: Progress | None = None,
-) -> RowsChanged:
+) -> row_steps.RowsChanged:
     """Set columns and commit; without a condition every row is updated."""
     runs_on = engine or base.location.session.engine or LocalEngine()
     choices = choices.named("UPDATE", base.location)
 
-    def attempt(version: Snapshot) -> RowsChanged:
+    def attempt(version: Snapshot) -> row_steps.RowsChanged:
         assignments = bind_assignments(updates, version.manifest.schema)
         _ensure_possible(rewriting, assignments, version)
-        rows = find_rows(version, condition, runs_on, progress=progress)
+        rows = row_steps.find_rows(version, condition, runs_on, progress=progress)
         patient = choices.within(retries)
         job = _Rewrite(version, rows, assignments, runs_on, patient, progress)
         by_columns = _by_columns(rewriting, version, rows, assignments)
         return job.columns() if by_columns else job.rows()
 
-    return retry_on_newest(base, attempt, retries)
+    return publish.retry_on_newest(base, attempt, retries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,22 +352,22 @@ class _Rewrite:
     """Rows of a version that are updated."""
 
     base: Snapshot
-    old: RowsByFragment
+    old: row_steps.RowsByFragment
     assignments: tuple[Assignment, ...]
     engine: Engine
-    choices: CommitChoices
+    choices: publish.CommitChoices
     progress: Progress | None
 
-    def rows(self) -> RowsChanged:
+    def rows(self) -> row_steps.RowsChanged:
         """Write the rows to new fragments, and mark them as deleted in their old ones."""
-        change = RowChange(
+        change = row_steps.RowChange(
             gone=self.old,
             add=self._rewritten,
             fields=tuple(a.field_id for a in self.assignments),
         )
-        return commit_rows(self.base, change, self.choices)
+        return row_steps.commit_rows(self.base, change, self.choices)
 
-    def columns(self) -> RowsChanged:
+    def columns(self) -> row_steps.RowsChanged:
         """Write the columns to new files of their fragments; no row moves."""
         fragments = rewrite_columns(
             self.base, self.old, self.assignments, self.engine, progress=self.progress
@@ -401,21 +380,21 @@ class _Rewrite:
             updated_fragments=fragments,
             fields_modified=tuple(node.id for field in fields for node in field.walk()),
             update_mode=UpdateMode.REWRITE_COLUMNS,
-            unknown=updated_offsets.encode(offsets) if is_stable else b"",
+            unknown=encode_offsets(offsets) if is_stable else b"",
         )
         choices = replace(self.choices, work=replace(self.choices.work, rows=self._counts))
-        made = publish(self.base, operation, choices)
-        return RowsChanged(snapshot=made, counts=self._counts)
+        made = publish.publish(self.base, operation, choices)
+        return row_steps.RowsChanged(snapshot=made, counts=self._counts)
 
-    def _rewritten(self) -> AddedRows:
+    def _rewritten(self) -> row_steps.AddedRows:
         fragments = rewrite_rows(
             self.base, self.old, self.assignments, self.engine, progress=self.progress
         )
-        return AddedRows(fragments=fragments, counts=self._counts)
+        return row_steps.AddedRows(fragments=fragments, counts=self._counts)
 
     @property
     def _counts(self) -> RowCounts:
-        return RowCounts(updated=count_rows(self.old))
+        return RowCounts(updated=row_steps.count_rows(self.old))
 
 
 def _ensure_possible(
@@ -430,7 +409,10 @@ def _ensure_possible(
 
 
 def _by_columns(
-    rewriting: Rewriting, base: Snapshot, rows: RowsByFragment, assignments: Sequence[Assignment]
+    rewriting: Rewriting,
+    base: Snapshot,
+    rows: row_steps.RowsByFragment,
+    assignments: Sequence[Assignment],
 ) -> bool:
     if rewriting is not Rewriting.AUTO:
         return rewriting is Rewriting.COLUMNS
@@ -443,11 +425,11 @@ def delete(
     condition: Filter | None,
     *,
     engine: Engine | None = None,
-    choices: CommitChoices = DEFAULT_CHOICES,
-    retries: Retries = DEFAULT,
+    choices: publish.CommitChoices = publish.DEFAULT_CHOICES,
+    retries: publish.Retries = publish.DEFAULT,
     progress: Progress | None = None,
     commits_nothing: bool = True,
-) -> RowsChanged:
+) -> row_steps.RowsChanged:
     """Delete rows and commit; None deletes all. Fragments without remaining rows are dropped.
 
     Without `commits_nothing`, a condition that matches no row creates no version.
@@ -455,16 +437,16 @@ def delete(
     runs_on = engine or base.location.session.engine or LocalEngine()
     choices = choices.named("DELETE", base.location)
 
-    def attempt(version: Snapshot) -> RowsChanged:
-        rows = find_rows(version, condition, runs_on, progress=progress)
+    def attempt(version: Snapshot) -> row_steps.RowsChanged:
+        rows = row_steps.find_rows(version, condition, runs_on, progress=progress)
         if not rows and not commits_nothing:
-            return RowsChanged(snapshot=version)
-        counts = RowCounts(deleted=count_rows(rows))
-        change = RowChange(
+            return row_steps.RowsChanged(snapshot=version)
+        counts = RowCounts(deleted=row_steps.count_rows(rows))
+        change = row_steps.RowChange(
             gone=rows,
-            add=lambda: AddedRows(counts=counts),
-            predicate=condition_text(condition),
+            add=lambda: row_steps.AddedRows(counts=counts),
+            predicate=row_steps.condition_text(condition),
         )
-        return commit_rows(version, change, choices.within(retries))
+        return row_steps.commit_rows(version, change, choices.within(retries))
 
-    return retry_on_newest(base, attempt, retries)
+    return publish.retry_on_newest(base, attempt, retries)

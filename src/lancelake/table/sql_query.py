@@ -8,17 +8,11 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.dataset as pads
-from datafusion import (
-    DataFrame,
-    RuntimeEnvBuilder,
-    SessionConfig,
-    SessionContext,
-    SQLOptions,
-)
+from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions
 from datafusion.plan import LogicalPlan
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.arrays.retype import retype
+from lancelake.data.arrays.batches import retype
 from lancelake.errors import InvalidExpressionError, LanceTableError
 from lancelake.expr.evaluate import datafusion_threads, reason
 from lancelake.expr.json_functions import register_json_functions
@@ -26,10 +20,9 @@ from lancelake.expr.literals import plain_type, type_without_views, without_view
 from lancelake.expr.planned import ALL_ROWS, QueryReads, every_read, only_read, table_scans
 from lancelake.expr.structure import check_chains, register_size_limits, tokenize, with_size_limits
 from lancelake.format import jsonb
-from lancelake.format.extension_names import EXTENSION_NAME
 from lancelake.format.frozen import FrozenMap
-from lancelake.scan.explain import explain
-from lancelake.scan.plan import ScanPlan
+from lancelake.format.schema import EXTENSION_NAME
+from lancelake.scan.plan import ScanPlan, explain
 from lancelake.scan.planner import plan
 from lancelake.scan.request import BINARY_JSON, ScanRequest, expression_schema
 from lancelake.scan.stream import run

@@ -7,14 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import list_versions
-from lancelake.data.fragment_reader import column_sizes
+from lancelake.commit.snapshot import Snapshot, list_versions
+from lancelake.data.fragment_reader import column_sizes, physical_rows
 from lancelake.errors import VersionNotFoundError
 from lancelake.format import layout
 from lancelake.format.ids import FieldId
 from lancelake.index.cache import segment_place
-from lancelake.scan.live_rows import live_rows, physical_rows
+from lancelake.scan.live_rows import live_rows
 from lancelake.storage.location import Location
 from lancelake.storage.store import ObjectInfo
 from lancelake.storage.table_files import FileAt

@@ -9,46 +9,23 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from lancelake import events
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import list_versions
-from lancelake.data.arrays.retype import InvalidText
+from lancelake import errors, events
+from lancelake.commit.snapshot import Latest, Snapshot, list_versions, open_snapshot
+from lancelake.data import column_file
+from lancelake.data.arrays.batches import InvalidText
 from lancelake.data.codec.readers import forget_readers_below
-from lancelake.data.column_file import (
-    DEFAULT_PAGES,
-    MAX_BYTES_PER_FILE,
-    MAX_ROWS_PER_FILE,
-    FileWatch,
-    PageSizes,
-    Progress,
-    WriteTask,
-)
-from lancelake.data.fragment_writer import fit_columns, write_fragments
 from lancelake.data.schema_check import ensure_same_limits, ensure_writable, suitable
 from lancelake.engine.port import Engine, LocalEngine
-from lancelake.errors import (
-    AlreadyExistsError,
-    CorruptTableError,
-    InvalidRequestError,
-    NotFoundError,
-    TableNotFoundError,
-    UnsupportedError,
-    suggestion,
-)
 from lancelake.expr.predicate import Filter, Predicate, predicate
 from lancelake.format import layout
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.bases import BasePath
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import Fragment
+from lancelake.format.fragment import BasePath, FileVersion, Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
 from lancelake.format.layout import ManifestName, ManifestNaming
-from lancelake.format.manifest import Manifest
-from lancelake.format.manifest_codec import ManifestFile
-from lancelake.format.operations import Append, Operation, Overwrite
+from lancelake.format.manifest import Manifest, ManifestFile
+from lancelake.format.operations import Append, Operation, Overwrite, Transaction
 from lancelake.format.schema import Schema
-from lancelake.format.transaction import Transaction
 from lancelake.scan.request import expression_schema
 from lancelake.scan.row_lookup import close_fragments
 from lancelake.storage import disk_sync
@@ -56,32 +33,9 @@ from lancelake.storage.local import remove_leftovers
 from lancelake.storage.location import Location
 from lancelake.storage.store import ObjectStore
 from lancelake.storage.table_files import TableFiles
+from lancelake.table import publish, row_steps
 from lancelake.table.columns.alter import widened
-from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.operation_record import NO_WORK
-from lancelake.table.publish import (
-    DEFAULT,
-    DEFAULT_CHOICES,
-    CommitChoices,
-    OnceOnly,
-    Retries,
-    ensure_row_ids_stay,
-    landed,
-    new_transaction,
-    publish,
-    publish_first,
-    removed_if_refused,
-    retry_on_newest,
-)
-from lancelake.table.row_steps import (
-    RowChange,
-    RowsByFragment,
-    commit_rows,
-    condition_text,
-    count_rows,
-    find_rows,
-    staged,
-)
 
 
 class WriteMode(Enum):
@@ -112,14 +66,14 @@ class TargetBases:
         if self.with_root is None:
             return tuple(_named(name, bases) for name in self.names) or (None,)
         if self.names:
-            raise InvalidRequestError(
+            raise errors.InvalidRequestError(
                 "Cannot specify target_all_bases together with target_bases", bases=self.names
             )
         every = tuple(sorted(bases, key=lambda base: base.id))
         if self.with_root:
             return (None, *every)
         if not every:
-            raise InvalidRequestError(
+            raise errors.InvalidRequestError(
                 "target_all_bases found no registered bases, and the table's root is excluded",
                 action="Register bases, or write to the root as well.",
             )
@@ -132,9 +86,9 @@ TO_ROOT = TargetBases()
 def _named(name: str, bases: tuple[BasePath, ...]) -> BasePath:
     match = next((base for base in bases if name in (base.name, base.path)), None)
     if match is None:
-        advice = suggestion(name, [base.name or base.path for base in bases], "bases")
+        advice = errors.suggestion(name, [base.name or base.path for base in bases], "bases")
         problem = f"Base reference {name!r} not found in available bases"
-        raise InvalidRequestError(problem, base=name, action=advice)
+        raise errors.InvalidRequestError(problem, base=name, action=advice)
     return match
 
 
@@ -144,19 +98,15 @@ class RowsToReplace(Protocol):
     @property
     def text(self) -> str:
         """The condition that selects them."""
-        ...
 
     def ensure_possible(self, schema: Schema) -> None:
         """Refuse a condition that columns do not allow, if that is known before it is evaluated."""
-        ...
 
-    def find(self, at: Snapshot) -> RowsByFragment:
+    def find(self, at: Snapshot) -> row_steps.RowsByFragment:
         """Return the rows of a version."""
-        ...
 
     def has_others(self, written: Snapshot) -> bool:
         """Whether some of the rows that were written do not match the condition."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,22 +120,22 @@ class RowsByFilter:
     @property
     def text(self) -> str:
         """The condition in SQL."""
-        return condition_text(self.condition)
+        return row_steps.condition_text(self.condition)
 
     def ensure_possible(self, schema: Schema) -> None:
         """Refuse a condition that columns do not allow."""
         if self.condition is not None and not isinstance(self.condition, Predicate):
             predicate(self.condition, schema, expression_schema(schema), ())
 
-    def find(self, at: Snapshot) -> RowsByFragment:
+    def find(self, at: Snapshot) -> row_steps.RowsByFragment:
         """Return the rows of a version."""
         engine = self.engine or at.location.session.engine or LocalEngine()
-        return find_rows(at, self.condition, engine)
+        return row_steps.find_rows(at, self.condition, engine)
 
     def has_others(self, written: Snapshot) -> bool:
         """Whether some of the rows that were written do not match the condition."""
         rows = sum(fragment.physical_rows or 0 for fragment in written.manifest.fragments)
-        return count_rows(self.find(written)) < rows
+        return row_steps.count_rows(self.find(written)) < rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,9 +162,9 @@ class WriteOptions:
     casts: bool = False
     """Whether values of another type are converted without loss; otherwise they are refused."""
 
-    max_rows_per_file: int = MAX_ROWS_PER_FILE
-    max_bytes_per_file: int = MAX_BYTES_PER_FILE
-    pages: PageSizes = DEFAULT_PAGES
+    max_rows_per_file: int = column_file.MAX_ROWS_PER_FILE
+    max_bytes_per_file: int = column_file.MAX_BYTES_PER_FILE
+    pages: column_file.PageSizes = column_file.DEFAULT_PAGES
     data_version: FileVersion | None = None
     """File version of rows that are all new; None for what the columns need."""
 
@@ -228,16 +178,16 @@ class WriteOptions:
     config: FrozenMap[str, str] = field(default_factory=FrozenMap)
     """Config and metadata of a new table."""
 
-    progress: Progress | None = None
-    watch: FileWatch | None = None
-    choices: CommitChoices = DEFAULT_CHOICES
-    once: OnceOnly | None = None
+    progress: column_file.Progress | None = None
+    watch: column_file.FileWatch | None = None
+    choices: publish.CommitChoices = publish.DEFAULT_CHOICES
+    once: publish.OnceOnly | None = None
     """Identity of a write that is committed at most once."""
 
     commits_nothing: bool = True
     """Whether an append without rows makes a version."""
 
-    patience: Retries = DEFAULT
+    patience: publish.Retries = publish.DEFAULT
     """How often the rows to replace are searched again after a conflict."""
 
     engine: Engine | None = None
@@ -261,7 +211,7 @@ class WritePlan:
     base: Snapshot | None
     """The version that is changed; None for a new table."""
 
-    task: WriteTask
+    task: column_file.WriteTask
     options: WriteOptions
     columns: Schema | None = None
     """Fields of the task that the planned data has, which were checked."""
@@ -309,7 +259,7 @@ def write(
         fragments = run(planned, reader)
         bases = options.initial_bases if base is None else base.manifest.base_paths
         files = TableFiles(root=planned.task.root, bases=bases)
-        with removed_if_refused(files, fragments if options.watch is None else ()):
+        with publish.removed_if_refused(files, fragments if options.watch is None else ()):
             return commit(planned, fragments)
 
     return disk_sync.until_named(work)
@@ -329,9 +279,9 @@ def plan(
     """
     options = replace(options, choices=options.choices.named("WRITE", location))
     if base is not None:
-        before = None if options.once is None else landed(base, options.once)
+        before = None if options.once is None else publish.landed(base, options.once)
         if before is not None:
-            task = WriteTask(root=base.location, schema=base.manifest.schema)
+            task = column_file.WriteTask(root=base.location, schema=base.manifest.schema)
             return WritePlan(base=base, task=task, options=options, made_before=before)
     _ensure_possible(base, location, options)
     has_own_columns = base is None or (options.makes_all_rows and not options.keeps_schema)
@@ -342,7 +292,7 @@ def plan(
     else:
         schema = base.manifest.schema
     bases = options.initial_bases if base is None else base.manifest.base_paths
-    task = WriteTask(
+    task = column_file.WriteTask(
         root=location if base is None else base.location,
         schema=schema,
         file_version=_file_version(base, schema, options),
@@ -357,7 +307,7 @@ def plan(
         # Columns that exist already are no reason to refuse rows of theirs.
         newest_readers_only=not has_own_columns or options.schema is not None,
     )
-    columns = fit_columns(task, data)
+    columns = column_file.fit_columns(task, data)
     if options.replaces is not None:
         options.replaces.ensure_possible(schema)
     return WritePlan(base=base, task=task, options=options, columns=columns)
@@ -366,7 +316,7 @@ def plan(
 def run(plan: WritePlan, reader: pa.RecordBatchReader) -> tuple[Fragment, ...]:
     """Write rows with the planned columns to data files, and return their fragments."""
     options = plan.options
-    return write_fragments(
+    return column_file.write_fragments(
         plan.task,
         reader,
         progress=options.progress,
@@ -387,30 +337,30 @@ def commit(plan: WritePlan, fragments: tuple[Fragment, ...]) -> Snapshot:
     if base is None:
         location = plan.task.root
         _ensure_matching(options.replaces, fragments, lambda: _only(plan.task, fragments))
-        return publish_first(location, _change(plan, fragments, choices), choices)
+        return publish.publish_first(location, _change(plan, fragments, choices), choices)
     newest = base
     if options.once is not None or options.replaces is not None:
         newest = open_snapshot(base.location, Latest(), main=base.main_location)
-    before = None if options.once is None else landed(newest, options.once)
+    before = None if options.once is None else publish.landed(newest, options.once)
     if before is not None:
         return before
     if options.replaces is not None:
-        _ensure_matching(options.replaces, fragments, lambda: staged(base, fragments))
+        _ensure_matching(options.replaces, fragments, lambda: row_steps.staged(base, fragments))
         return _replace_rows(base, newest, options.replaces, fragments, options, choices)
     is_nothing = not fragments and options.mode is WriteMode.APPEND and options.once is None
     if is_nothing and not options.commits_nothing:
         return base
-    return publish(base, _change(plan, fragments, choices), choices)
+    return publish.publish(base, _change(plan, fragments, choices), choices)
 
 
 def _change(
-    plan: WritePlan, fragments: tuple[Fragment, ...], choices: CommitChoices
+    plan: WritePlan, fragments: tuple[Fragment, ...], choices: publish.CommitChoices
 ) -> Operation | Transaction:
     operation, once = plan.operation(fragments), plan.options.once
     if once is None:
         return operation
     read_version = 0 if plan.base is None else plan.base.version
-    return once.stamped(new_transaction(operation, read_version, choices))
+    return once.stamped(publish.new_transaction(operation, read_version, choices))
 
 
 def _ensure_matching(
@@ -418,13 +368,13 @@ def _ensure_matching(
 ) -> None:
     """Refuse rows that the same write would not replace if it were repeated."""
     if rows is not None and fragments and rows.has_others(written()):
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             f"the data has rows that do not match the condition of the overwrite: {rows.text}",
             action="Write only rows that match the condition, or change the condition.",
         )
 
 
-def _only(task: WriteTask, fragments: tuple[Fragment, ...]) -> Snapshot:
+def _only(task: column_file.WriteTask, fragments: tuple[Fragment, ...]) -> Snapshot:
     """Return the rows of a new table as a version that is never committed."""
     version = Version(1)
     name = layout.manifest_name(version, ManifestNaming.V2)
@@ -436,7 +386,9 @@ def _only(task: WriteTask, fragments: tuple[Fragment, ...]) -> Snapshot:
         base_paths=task.declared_bases,
     )
     named = ManifestName(name=name, version=version, naming=ManifestNaming.V2)
-    return staged(Snapshot(task.root, named, ManifestFile(manifest=manifest), 0), fragments)
+    return row_steps.staged(
+        Snapshot(task.root, named, ManifestFile(manifest=manifest), 0), fragments
+    )
 
 
 def _replace_rows(
@@ -445,7 +397,7 @@ def _replace_rows(
     rows: RowsToReplace,
     fragments: tuple[Fragment, ...],
     options: WriteOptions,
-    choices: CommitChoices,
+    choices: publish.CommitChoices,
 ) -> Snapshot:
     def attempt(newest: Snapshot) -> Snapshot:
         # Rows that came since the plan are replaced too. Rows that have other columns by now were
@@ -455,10 +407,10 @@ def _replace_rows(
         if not gone and not fragments and options.once is None:
             return version
         # A retry commits the same files, so that they stay when a commit is refused.
-        change = RowChange(gone=gone, fragments=fragments, fields=(), once=options.once)
-        return commit_rows(version, change, choices).snapshot
+        change = row_steps.RowChange(gone=gone, fragments=fragments, fields=(), once=options.once)
+        return row_steps.commit_rows(version, change, choices).snapshot
 
-    return retry_on_newest(newest, attempt, options.patience)
+    return publish.retry_on_newest(newest, attempt, options.patience)
 
 
 def _ensure_possible(base: Snapshot | None, location: Location, options: WriteOptions) -> None:
@@ -466,22 +418,22 @@ def _ensure_possible(base: Snapshot | None, location: Location, options: WriteOp
     names = options.names
     if options.replaces is not None and options.mode is not WriteMode.OVERWRITE:
         problem = f"option {names.replaces} needs {names.overwrite}"
-        raise InvalidRequestError(problem, table=location.uri, option=names.replaces)
+        raise errors.InvalidRequestError(problem, table=location.uri, option=names.replaces)
     if base is None:
         return
     table = base.location.uri
     if options.mode is WriteMode.CREATE:
-        raise AlreadyExistsError(f"Dataset already exists: {table}", table=table)
+        raise errors.AlreadyExistsError(f"Dataset already exists: {table}", table=table)
     if options.initial_bases:
         mode = options.mode.value.capitalize()
         problem = (
             f"Cannot register new bases in {mode} mode. Only CREATE mode can register new ones"
         )
-        raise InvalidRequestError(problem, table=table)
+        raise errors.InvalidRequestError(problem, table=table)
     if options.config:
         problem = "options of a new table cannot be set for an existing one"
-        raise InvalidRequestError(problem, table=table, action="Change its config instead.")
-    ensure_row_ids_stay(base, options.choices, option=names.stable_row_ids)
+        raise errors.InvalidRequestError(problem, table=table, action="Change its config instead.")
+    publish.ensure_row_ids_stay(base, options.choices, option=names.stable_row_ids)
 
 
 def _prepare(base: Snapshot, data: pa.Schema, options: WriteOptions) -> Snapshot:
@@ -510,7 +462,7 @@ def _file_version(base: Snapshot | None, schema: Schema, options: WriteOptions) 
     if asked not in (None, own):
         problem = f"data files of this table have format version {own.value}"
         action = "Omit the data storage version, or overwrite the table with another one."
-        raise InvalidRequestError(problem, table=base.location.uri, action=action)
+        raise errors.InvalidRequestError(problem, table=base.location.uri, action=action)
     return own
 
 
@@ -529,9 +481,9 @@ def drop_table(location: Location, *, ignore_not_found: bool = False) -> None:
             return
         uri = location.uri
         problem = f"Dataset at path {uri} was not found: there is no readable Lance manifest"
-        raise TableNotFoundError(problem, table=uri)
+        raise errors.TableNotFoundError(problem, table=uri)
     if versions and not any(_is_readable(location, name) for name in reversed(versions)):
-        raise InvalidRequestError(
+        raise errors.InvalidRequestError(
             f"Refusing to drop {location.uri}: no readable Lance manifest was found under "
             f"{layout.VERSIONS}, so that this may not be a table",
             table=location.uri,
@@ -552,9 +504,9 @@ def _is_readable(location: Location, name: ManifestName) -> bool:
     """Whether a file is a manifest, also one that only newer releases support."""
     try:
         Snapshot.load(location, name)
-    except (CorruptTableError, NotFoundError):
+    except (errors.CorruptTableError, errors.NotFoundError):
         return False
-    except UnsupportedError:
+    except errors.UnsupportedError:
         return True
     return True
 

@@ -1,30 +1,112 @@
-"""Building the next version of a table from a transaction."""
+"""The next version of a table, by the rules of its operation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any, assert_never
 
 import numpy as np
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format import layout, primary_key
-from lancelake.format import manifest as flags
 from lancelake.format import operations as ops
-from lancelake.format.file_version import DEFAULT, FileVersion
-from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.fragment import DEFAULT_VERSION, DataFile, FileVersion, Fragment
 from lancelake.format.fragment_list import FragmentList
-from lancelake.format.ids import DETACHED_BIT, BaseId, FragmentId, Version
+from lancelake.format.ids import BaseId, FragmentId, Version
 from lancelake.format.index_meta import IndexMetadata
-from lancelake.format.manifest import FeatureFlags, Manifest
+from lancelake.format.layout import DETACHED_BIT
+from lancelake.format.manifest import FeatureFlags, Manifest, ensure_writable
+from lancelake.format.operations import Operation, Transaction
 from lancelake.format.schema import Schema
-from lancelake.format.transaction import Transaction
-from lancelake.txn import fragments, migrations, row_id_assignment, table_metadata
-from lancelake.txn.fragments import ensure_id
+from lancelake.txn import migrations, rules, table_metadata
+from lancelake.txn.fragments import (
+    ensure_id,
+    physical_rows,
+    row_id_count,
+    row_id_ranges,
+    row_id_values,
+    without_dead_files,
+)
+from lancelake.txn.ops import files, schema, whole
+from lancelake.txn.ops.rows import APPEND, DELETE, UPDATE
 from lancelake.txn.options import BuildOptions, TableState
-from lancelake.txn.registry import rules_of
-from lancelake.txn.rules import VersionTarget
+
+
+def conflicts(mine: Operation, theirs: Operation, context: rules.Context) -> rules.Verdict:
+    """Check whether mine conflicts with theirs, which was committed first."""
+    if isinstance(mine, ops.UnknownOperation) or isinstance(theirs, ops.UnknownOperation):
+        return rules.Incompatible("an operation of a newer release")
+    if isinstance(theirs, ops.ReserveFragments):
+        return rules.OK
+    return rules_of(mine).conflicts(mine, theirs, context)
+
+
+def unseen(mine: Operation, context: rules.Context) -> rules.Verdict:
+    """Check whether mine is still valid after commits that are not known."""
+    return rules_of(mine).unseen(mine, context)
+
+
+def rebase(
+    mine: Transaction,
+    head: TableState,
+    *,
+    base: TableState,
+    affected_rows: rules.AffectedRows | None,
+    port: rules.RebasePort,
+) -> Transaction | rules.Retryable:
+    """Rebase mine onto the head, after a verdict that requires it.
+
+    Returns Retryable when the rebase finds that both changed the same row.
+    """
+    rebasing = rules.Rebasing(base=base, head=head, affected_rows=affected_rows, port=port)
+    operation = rules_of(mine.operation).rebase(mine.operation, rebasing)
+    if isinstance(operation, rules.Retryable):
+        return operation
+    if isinstance(operation, ops.Delete | ops.Update):
+        return replace(mine, operation=operation, read_version=head.manifest.version)
+    return replace(mine, operation=operation)
+
+
+def rules_of(op: Operation) -> rules.Rules[Any]:  # noqa: C901  # one case per operation
+    """Find the rules by the type of the operation."""
+    match op:
+        case ops.Append():
+            return APPEND
+        case ops.Clone():
+            return whole.CLONE
+        case ops.CreateIndex():
+            return files.CREATE_INDEX
+        case ops.DataReplacement():
+            return files.DATA_REPLACEMENT
+        case ops.Delete():
+            return DELETE
+        case ops.Merge():
+            return schema.MERGE
+        case ops.Overwrite():
+            return whole.OVERWRITE
+        case ops.Project():
+            return schema.PROJECT
+        case ops.ReserveFragments():
+            return whole.RESERVE_FRAGMENTS
+        case ops.Restore():
+            return whole.RESTORE
+        case ops.Rewrite():
+            return files.REWRITE
+        case ops.Update():
+            return UPDATE
+        case ops.UpdateBases():
+            return schema.UPDATE_BASES
+        case ops.UpdateConfig():
+            return schema.UPDATE_CONFIG
+        case ops.UpdateMemWalState():
+            return whole.UPDATE_MEM_WAL_STATE
+        case ops.UnknownOperation():
+            return whole.UNKNOWN
+        case _:
+            assert_never(op)
+
 
 _DECIDED_HERE = (
     FeatureFlags.DELETION_FILES
@@ -157,8 +239,8 @@ def _ensure_row_ids(
 ) -> None:
     added: list[Fragment] = []
     for fragment in fresh:
-        rows = row_id_assignment.physical_rows(fragment)
-        count = row_id_assignment.row_id_count(fragment)
+        rows = physical_rows(fragment)
+        count = row_id_count(fragment)
         if count != rows:
             msg = f"fragment {fragment.id} has {count} row ids for {rows} rows"
             raise InvalidRequestError(msg, found=count, expected=rows)
@@ -175,12 +257,12 @@ def _ensure_row_ids(
 
 def _ensure_given(fragments: list[Fragment], next_row_id: int) -> None:
     """Raise unless every row id of the fragments was assigned, to one row each."""
-    ranges = row_id_assignment.row_id_ranges(fragments)
+    ranges = row_id_ranges(fragments)
     if ranges is not None:
         largest = max((part.end - 1 for part in ranges), default=None)
         is_unique = all(one.end <= other.start for one, other in pairwise(ranges))
     else:
-        ids = np.concatenate([row_id_assignment.row_id_values(fragment) for fragment in fragments])
+        ids = np.concatenate([row_id_values(fragment) for fragment in fragments])
         largest = int(ids.max()) if len(ids) else None
         is_unique = len(np.unique(ids)) == len(ids)
     if largest is not None and largest >= next_row_id:
@@ -228,8 +310,8 @@ def next_state(
     restored: TableState | None = None,
 ) -> TableState:
     """Build the version after `head`; `restored` is the version that a Restore refers to."""
-    flags.ensure_writable(head.manifest.writer_feature_flags)
-    target = VersionTarget(
+    ensure_writable(head.manifest.writer_feature_flags)
+    target = rules.VersionTarget(
         version=options.version or _next_version(head.manifest),
         transaction_uuid=transaction.uuid,
         options=options,
@@ -237,7 +319,7 @@ def next_state(
     )
     corrected = migrations.completed(options.choices.corrections.applied(head), options.facts)
     operation = transaction.operation
-    after = rules_of(operation).apply(corrected, target)
+    after = rules_of(operation).apply(operation, corrected, target)
     if not isinstance(operation, ops.Restore):
         after = _ordered(migrations.with_counts(after, options.facts))
         after = migrations.repaired(after, before=head)
@@ -249,17 +331,20 @@ def next_state(
 
 
 def clone(
-    transaction: Transaction, source: TableState, source_uri: str, options: BuildOptions
+    transaction: Transaction,
+    source: TableState,
+    source_uri: str,
+    options: BuildOptions,
 ) -> TableState:
     """Build the first version of a clone of `source`."""
     operation = transaction.operation
     if not isinstance(operation, ops.Clone):
         kind = type(operation).__name__
         raise InvalidRequestError(f"{kind} does not clone a table", operation=kind)
-    flags.ensure_writable(source.manifest.writer_feature_flags)
+    ensure_writable(source.manifest.writer_feature_flags)
     copied = table_metadata.copied(operation, source, source_uri)
     authored = replace(copied, manifest=replace(copied.manifest, writer_version=options.writer))
-    target = VersionTarget(
+    target = rules.VersionTarget(
         version=options.version or source.manifest.version,
         transaction_uuid=transaction.uuid,
         options=options,
@@ -284,7 +369,7 @@ def _nothing(options: BuildOptions) -> TableState:
         schema=Schema(fields=()),
         fragments=(),
         version=Version(0),
-        data_version=options.choices.data_version or DEFAULT,
+        data_version=options.choices.data_version or DEFAULT_VERSION,
         reader_feature_flags=stable,
         writer_feature_flags=stable,
     )
@@ -294,11 +379,13 @@ def _nothing(options: BuildOptions) -> TableState:
 def _ordered(state: TableState) -> TableState:
     listed = state.fragments
     if any(t.may_have_tombstones for t in listed.traits()):
-        listed = listed.mapped(fragments.without_dead_files)
+        listed = listed.mapped(without_dead_files)
     return replace(state, manifest=replace(state.manifest, fragments=listed.ordered()))
 
 
-def _finished(state: TableState, transaction: Transaction, target: VersionTarget) -> TableState:
+def _finished(
+    state: TableState, transaction: Transaction, target: rules.VersionTarget
+) -> TableState:
     options, manifest = target.options, state.manifest
     ids = list(state.fragments.ids)
     if manifest.max_fragment_id is not None:

@@ -14,24 +14,24 @@ from pyroaring import BitMap
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
-from lancelake.format.bases import BasePath
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
+from lancelake.format.fragment import (
+    BasePath,
+    DataFile,
+    DeletionFile,
+    DeletionFileType,
+    FileVersion,
+    Fragment,
+)
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import BaseId, FieldId, FragmentId, Version
-from lancelake.format.index_meta import MEM_WAL, IndexDetails, IndexMetadata
+from lancelake.format.index_meta import MEM_WAL, IndexDetails, IndexMetadata, MergedGeneration
 from lancelake.format.manifest import Manifest, WriterVersion
-from lancelake.format.merged_generation import MergedGeneration
-from lancelake.format.operations import Operation
-from lancelake.format.operations.data_replacement import Replacement
-from lancelake.format.operations.rewrite import RewriteGroup
-from lancelake.format.operations.update_config import MapUpdate
+from lancelake.format.operations import MapUpdate, Operation, Replacement, RewriteGroup, Transaction
 from lancelake.format.schema import Field, Schema
-from lancelake.format.transaction import Transaction
-from lancelake.txn import build, key_bloom, registry
+from lancelake.txn import key_bloom, rules
+from lancelake.txn.build import conflicts, next_state
 from lancelake.txn.merged_generations import with_progress
 from lancelake.txn.options import BuildOptions, TableState
-from lancelake.txn.rules import AffectedRows, Compatible, Context, Incompatible, Retryable, Verdict
 
 ROWS = 10
 VERSION = Version(1)
@@ -206,7 +206,8 @@ def _indices() -> tuple[Example, ...]:
         Example(name="value removed", operation=removal),
         Example(name="unknown coverage", operation=ops.CreateIndex(new_indices=(uncovered,))),
         Example(
-            name="MemWAL at 5", operation=ops.CreateIndex(new_indices=(mem_wal(mark("r", 5)),))
+            name="MemWAL at 5",
+            operation=ops.CreateIndex(new_indices=(mem_wal(mark("r", 5)),)),
         ),
     )
 
@@ -391,23 +392,6 @@ def matrix() -> tuple[tuple[Cell, ...], ...]:
     )
 
 
-def markdown() -> str:
-    """Print the matrix, and below it the conditions of each cell that has any."""
-    rows = matrix()
-    names = [cell.theirs.__name__ for cell in rows[0]]
-    lines = [_line(["mine \\ theirs", *names]), _line(["---"] * (len(names) + 1))]
-    lines += [_line([row[0].mine.__name__, *(cell.mark for cell in row)]) for row in rows]
-    lines += ["", "Conditions, where the outcome depends on more than the two kinds:", ""]
-    for cell in (c for row in rows for c in row if len(c.outcomes) > 1):
-        reasons = "; ".join(cell.conditions)
-        lines.append(f"- {cell.mine.__name__} after {cell.theirs.__name__}: {reasons}")
-    return "\n".join(lines) + "\n"
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def _cases(
     mine: tuple[Example, ...], theirs: tuple[tuple[Example, TableState], ...]
 ) -> tuple[MatrixCase, ...]:
@@ -415,20 +399,22 @@ def _cases(
 
 
 def _case(mine: Example, theirs: Example, after: TableState) -> MatrixCase:
-    rows: AffectedRows | None = None if mine.rows is None else AffectedRows(dict(mine.rows))
-    context = Context(base=table(), theirs_after=after, affected_rows=rows)
-    verdict = registry.conflicts(mine.operation, theirs.operation, context)
+    rows: rules.AffectedRows | None = (
+        None if mine.rows is None else rules.AffectedRows(dict(mine.rows))
+    )
+    context = rules.Context(base=table(), theirs_after=after, affected_rows=rows)
+    verdict = conflicts(mine.operation, theirs.operation, context)
     outcome, reason = _outcome(verdict)
     return MatrixCase(mine=mine.name, theirs=theirs.name, outcome=outcome, reason=reason)
 
 
-def _outcome(verdict: Verdict) -> tuple[PairOutcome, str]:
+def _outcome(verdict: rules.Verdict) -> tuple[PairOutcome, str]:
     match verdict:
-        case Compatible():
+        case rules.Compatible():
             return PairOutcome.OK, ""
-        case Retryable(reason):
+        case rules.Retryable(reason):
             return PairOutcome.RETRY, reason
-        case Incompatible(reason):
+        case rules.Incompatible(reason):
             return PairOutcome.REFUSED, reason
         case _:
             assert_never(verdict)
@@ -443,6 +429,6 @@ def _after(shape: Example) -> TableState:
     )
     options = BuildOptions(timestamp_ns=0, writer=writer)
     try:
-        return build.next_state(transaction, base, options, restored=base)
+        return next_state(transaction, base, options, restored=base)
     except InvalidRequestError:
         return base

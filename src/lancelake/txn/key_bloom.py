@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,15 +11,9 @@ import pyarrow.compute as pc
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format import hashing
+from lancelake.format import operations as ops
 from lancelake.format.hashing import U64, Blocks
 from lancelake.format.ids import FieldId
-from lancelake.format.primary_key import (
-    DEFAULT_ITEMS,
-    DEFAULT_PROBABILITY,
-    BloomKeys,
-    ExactKeys,
-    KeyExistenceFilter,
-)
 
 _SEPARATOR = b"\x00"
 _INT64_BYTES = 8
@@ -128,12 +122,14 @@ _EPSILON = float(np.finfo(np.float64).eps)
 
 def build(
     field_ids: Sequence[FieldId], batches: Iterable[Sequence[pa.Array]]
-) -> KeyExistenceFilter:
+) -> ops.KeyExistenceFilter:
     """Record the keys of inserted rows; each batch has one array per field of the key."""
     return of_hashes(field_ids, (hashed(field_ids, columns) for columns in batches))
 
 
-def of_hashes(field_ids: Sequence[FieldId], hashes: Iterable[hashing.U64]) -> KeyExistenceFilter:
+def of_hashes(
+    field_ids: Sequence[FieldId], hashes: Iterable[hashing.U64]
+) -> ops.KeyExistenceFilter:
     """Record keys by their hashes."""
     blocks = hashing.empty(FILTER_BYTES)
     for part in hashes:
@@ -149,13 +145,13 @@ def hashed(field_ids: Sequence[FieldId], columns: Sequence[pa.Array]) -> hashing
     return _hashes(encoded(columns))
 
 
-def merged(filters: Sequence[KeyExistenceFilter]) -> KeyExistenceFilter:
+def merged(filters: Sequence[ops.KeyExistenceFilter]) -> ops.KeyExistenceFilter:
     """Merge filters of the same kind, each over a part of the inserted rows."""
     field_ids = filters[0].field_ids
     blocks = hashing.empty(FILTER_BYTES)
     for each in filters:
         keys = each.keys
-        if isinstance(keys, ExactKeys) or each.field_ids != field_ids:
+        if isinstance(keys, ops.ExactKeys) or each.field_ids != field_ids:
             raise InvalidRequestError("key filters over different keys cannot be merged")
         if len(keys.bitmap) != FILTER_BYTES:
             raise InvalidRequestError("key filters of different sizes cannot be merged")
@@ -163,7 +159,7 @@ def merged(filters: Sequence[KeyExistenceFilter]) -> KeyExistenceFilter:
     return _filter(field_ids, blocks)
 
 
-def may_intersect(one: KeyExistenceFilter, other: KeyExistenceFilter) -> bool:
+def may_intersect(one: ops.KeyExistenceFilter, other: ops.KeyExistenceFilter) -> bool:
     """Whether both may have a key in common; true also when they cannot be compared.
 
     A key sets one bit in every word of its block, so two filters that share a key share a bit
@@ -172,9 +168,9 @@ def may_intersect(one: KeyExistenceFilter, other: KeyExistenceFilter) -> bool:
     if one.field_ids != other.field_ids:
         return True
     mine, theirs = one.keys, other.keys
-    if isinstance(mine, ExactKeys) and isinstance(theirs, ExactKeys):
+    if isinstance(mine, ops.ExactKeys) and isinstance(theirs, ops.ExactKeys):
         return not set(mine.key_hashes).isdisjoint(theirs.key_hashes)
-    if isinstance(mine, ExactKeys) or isinstance(theirs, ExactKeys):
+    if isinstance(mine, ops.ExactKeys) or isinstance(theirs, ops.ExactKeys):
         return True
     if not _comparable(mine, theirs):
         return True
@@ -182,22 +178,22 @@ def may_intersect(one: KeyExistenceFilter, other: KeyExistenceFilter) -> bool:
     return bool(np.any(np.all(shared != 0, axis=1)))
 
 
-def may_contain(keys: KeyExistenceFilter, hashes: hashing.U64) -> bool:
+def may_contain(keys: ops.KeyExistenceFilter, hashes: hashing.U64) -> bool:
     """Whether one of these hashed keys may be recorded; true when that is unknown."""
-    if isinstance(keys.keys, ExactKeys) or not _comparable(keys.keys, keys.keys):
+    if isinstance(keys.keys, ops.ExactKeys) or not _comparable(keys.keys, keys.keys):
         return True
     blocks = _blocks(keys.keys)
     return bool(hashing.contains(blocks, hashes).any())
 
 
-def is_empty(keys: KeyExistenceFilter) -> bool:
+def is_empty(keys: ops.KeyExistenceFilter) -> bool:
     """Whether no key was recorded."""
-    if isinstance(keys.keys, ExactKeys):
+    if isinstance(keys.keys, ops.ExactKeys):
         return not keys.keys.key_hashes
     return not any(keys.keys.bitmap)
 
 
-def _comparable(one: BloomKeys, other: BloomKeys) -> bool:
+def _comparable(one: ops.BloomKeys, other: ops.BloomKeys) -> bool:
     return (
         one.number_of_items == other.number_of_items
         and abs(one.probability - other.probability) < _EPSILON
@@ -206,17 +202,17 @@ def _comparable(one: BloomKeys, other: BloomKeys) -> bool:
     )
 
 
-def _filter(field_ids: tuple[FieldId, ...], blocks: Blocks) -> KeyExistenceFilter:
-    keys = BloomKeys(
+def _filter(field_ids: tuple[FieldId, ...], blocks: Blocks) -> ops.KeyExistenceFilter:
+    keys = ops.BloomKeys(
         bitmap=hashing.encode(blocks),
         num_bits=FILTER_BYTES * 8,
-        number_of_items=DEFAULT_ITEMS,
-        probability=DEFAULT_PROBABILITY,
+        number_of_items=ops.DEFAULT_ITEMS,
+        probability=ops.DEFAULT_PROBABILITY,
     )
-    return KeyExistenceFilter(field_ids=field_ids, keys=keys)
+    return ops.KeyExistenceFilter(field_ids=field_ids, keys=keys)
 
 
-def _blocks(keys: BloomKeys) -> Blocks:
+def _blocks(keys: ops.BloomKeys) -> Blocks:
     return hashing.decode(keys.bitmap)
 
 
@@ -266,3 +262,34 @@ class KeyHashes:
         places = np.searchsorted(self.hashes, hashes)
         places[places == len(self.hashes)] = 0
         return bool((self.hashes[places] == hashes).any())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class InsertedKeys:
+    """Keys of new rows; `hashes` is None when there are too many to keep in memory."""
+
+    recorded: ops.KeyExistenceFilter
+    hashes: KeyHashes | None
+
+
+def collected(field_ids: Sequence[FieldId], batches: Iterable[Sequence[pa.Array]]) -> InsertedKeys:
+    """Collect the keys of new rows; each batch has one array per field of the key."""
+    parts: list[U64] | None = []
+    count = 0
+
+    def hash_batches() -> Iterator[U64]:
+        nonlocal parts, count
+        for columns in batches:
+            hashes = hashed(field_ids, columns)
+            count += len(hashes)
+            parts = None if parts is None or count > MOST_KEYS else [*parts, hashes]
+            yield hashes
+
+    recorded = of_hashes(field_ids, hash_batches())
+    return InsertedKeys(recorded=recorded, hashes=None if parts is None else KeyHashes.of(parts))
+
+
+def united(parts: Sequence[InsertedKeys]) -> InsertedKeys:
+    """Merge the keys of several parts of the new rows."""
+    hashes = KeyHashes.of(None if p.hashes is None else p.hashes.hashes for p in parts)
+    return InsertedKeys(recorded=merged([p.recorded for p in parts]), hashes=hashes)

@@ -9,10 +9,9 @@ from dataclasses import replace
 from pyroaring import BitMap
 
 from lancelake.errors import InvalidRequestError
-from lancelake.format.index_meta import MEM_WAL, IndexMetadata
+from lancelake.format.index_meta import MEM_WAL, IndexMetadata, MergedGeneration
 from lancelake.format.memwal import details
 from lancelake.format.memwal.details import IndexCatchup
-from lancelake.format.merged_generation import MergedGeneration
 from lancelake.txn.options import TableState
 from lancelake.txn.rules import OK, Incompatible, Retryable, Verdict, VersionTarget
 

@@ -10,16 +10,13 @@ from uuid import UUID
 from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError, InvalidRequestError
-from lancelake.format import file_version
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.fragment import DataFile, FileVersion, Fragment, version_from_numbers
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FieldId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import Manifest, WriterVersion
 from lancelake.format.schema import Field
-from lancelake.txn import fragment_reuse
-from lancelake.txn.fragments import without_dropped_files
+from lancelake.txn.fragments import follow_moves, without_dropped_files
 from lancelake.txn.options import Facts, MissingFacts, TableState
 
 _COVERAGE_IS_RIGHT_SINCE = (0, 8, 15)
@@ -44,7 +41,7 @@ def completed(state: TableState, facts: Facts) -> TableState:
     """Fill in facts read from files, and update index coverage for moved rows."""
     filled = with_counts(state, facts)
     indices = tuple(_with_facts(i, facts) for i in filled.indices)
-    return replace(filled, indices=fragment_reuse.followed(indices))
+    return replace(filled, indices=follow_moves(indices))
 
 
 def with_counts(state: TableState, facts: Facts) -> TableState:
@@ -139,7 +136,7 @@ def _sized(file: DataFile, facts: Facts) -> DataFile:
 def _file_versions(manifest: Manifest) -> set[FileVersion]:
     traits = FragmentList.of(manifest.fragments).traits()
     numbers = {pair for t in traits for pair in t.file_numbers}
-    return {file_version.from_numbers(*pair) for pair in numbers}
+    return {version_from_numbers(*pair) for pair in numbers}
 
 
 def _with_right_file_version(manifest: Manifest, before: Manifest) -> Manifest:

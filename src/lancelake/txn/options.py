@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import Fragment
+from lancelake.format.fragment import FileVersion, Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import BaseId, FragmentId, Version

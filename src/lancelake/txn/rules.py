@@ -1,4 +1,4 @@
-"""Interface of operation rules: verdicts, their context, and rebase."""
+"""What rules of operations see and say: states of a table, verdicts, rebases."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Generic, Protocol, TypeVar
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake.format import operations as ops
 from lancelake.format.fragment import DeletionFile, Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId, FragmentId, Version
 from lancelake.format.index_meta import IndexMetadata
-from lancelake.format.operations import Operation
 from lancelake.txn.key_bloom import KeyHashes
 from lancelake.txn.options import BuildOptions, TableState
 
@@ -47,6 +47,24 @@ class Incompatible:
 
 Verdict = Compatible | Retryable | Incompatible
 
+Relevant = (
+    ops.Append
+    | ops.Clone
+    | ops.CreateIndex
+    | ops.DataReplacement
+    | ops.Delete
+    | ops.Merge
+    | ops.Overwrite
+    | ops.Project
+    | ops.Restore
+    | ops.Rewrite
+    | ops.Update
+    | ops.UpdateBases
+    | ops.UpdateConfig
+    | ops.UpdateMemWalState
+)
+"""Operations that may conflict with another that is committed after them."""
+
 OK = Compatible()
 REBASE = Compatible(needs_rebase=True)
 
@@ -58,7 +76,6 @@ class KeyPort(Protocol):
         self, fragments: Sequence[Fragment], field_ids: Sequence[FieldId], state: TableState
     ) -> Iterator[Sequence[pa.Array]]:
         """Yield the columns of these fields, batch by batch; `state` is after that commit."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +101,11 @@ class RebasePort(Protocol):
 
     def load_deletions(self, fragment: Fragment) -> BitMap:
         """Read the deleted rows of a fragment; none when it has no deletion file."""
-        ...
 
     def store_deletions(
         self, fragment_id: FragmentId, rows: BitMap, read_version: Version
     ) -> DeletionFile:
         """Write all deleted rows of a fragment."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +141,11 @@ def always_valid(op: Op, context: Context) -> Verdict:  # noqa: ARG001  # one sh
     return OK
 
 
+def _unchanged(op: Op, rebasing: Rebasing) -> Op | Retryable:  # noqa: ARG001  # one shape for all
+    """Rebase an operation without changes."""
+    return op
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules(Generic[Op]):
     """How an operation is applied, checked for conflicts and rebased.
@@ -135,11 +155,6 @@ class Rules(Generic[Op]):
     """
 
     apply: Callable[[Op, TableState, VersionTarget], TableState]
-    conflicts: Callable[[Op, Operation, Context], Verdict]
-    rebase: Callable[[Op, Rebasing], Op | Retryable]
+    conflicts: Callable[[Op, Relevant, Context], Verdict]
+    rebase: Callable[[Op, Rebasing], Op | Retryable] = _unchanged
     unseen: Callable[[Op, Context], Verdict] = _made_again
-
-
-def unchanged(op: Op, rebasing: Rebasing) -> Op | Retryable:  # noqa: ARG001  # one shape for all
-    """Rebase an operation without changes."""
-    return op

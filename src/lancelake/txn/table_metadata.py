@@ -7,13 +7,11 @@ from dataclasses import replace
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format import primary_key
-from lancelake.format.bases import BasePath
-from lancelake.format.fragment import Fragment
+from lancelake.format.fragment import BasePath, Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import BaseId, FieldId
 from lancelake.format.index_meta import IndexMetadata
-from lancelake.format.operations import Clone
-from lancelake.format.operations.update_config import MapUpdate
+from lancelake.format.operations import Clone, MapUpdate
 from lancelake.format.schema import Field, Schema
 from lancelake.txn import merged_generations
 from lancelake.txn.options import TableState

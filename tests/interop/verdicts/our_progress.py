@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import uuid
 
-from lancelake.format.merged_generation import MergedGeneration
+from lancelake.commit.snapshot import Latest, open_snapshot
+from lancelake.format.index_meta import MergedGeneration
 from lancelake.format.operations import UpdateMemWalState
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import new_transaction, publish
 
 

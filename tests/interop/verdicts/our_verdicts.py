@@ -8,23 +8,28 @@ from dataclasses import dataclass, replace
 
 from pyroaring import BitMap
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.data.deletion_files import load_deletions
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
+from lancelake.data.fragment_reader import load_deletions
 from lancelake.errors import (
     IncompatibleConflictError,
     InvalidRequestError,
     LanceTableError,
     RetryableConflictError,
 )
-from lancelake.format import index_meta, layout, transaction
+from lancelake.format import index_meta, layout
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import IndexMetadata
-from lancelake.format.operations import Delete, Operation, Rewrite, Update
-from lancelake.format.transaction import Transaction
+from lancelake.format.operations import (
+    Delete,
+    Operation,
+    Rewrite,
+    Transaction,
+    Update,
+    decode_transaction,
+)
 from lancelake.storage.location import Location
 from lancelake.table.history import version_rows
-from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices, publish
 from lancelake.txn.rules import AffectedRows
 from tests.interop.verdicts.golden import Change, Scene, Verdicts
@@ -99,7 +104,7 @@ def _commit(base: Snapshot, change: Transaction, choices: CommitChoices) -> Snap
 
 
 def _made(change: Change, base: Snapshot) -> _Made:
-    decoded = tuple(transaction.decode(data) for data in change.transactions)
+    decoded = tuple(decode_transaction(data) for data in change.transactions)
     found = tuple(replace(t, operation=_unnumbered(t.operation)) for t in decoded)
     rows = _rows(found[-1].operation, base) if change.knows_rows else None
     moves = None if change.moves is None else index_meta.decode_section(change.moves)[0]

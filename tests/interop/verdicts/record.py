@@ -10,10 +10,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from lancelake.format import index_meta, transaction
+from lancelake.commit.snapshot import AtVersion, Latest, open_snapshot
+from lancelake.format import index_meta
 from lancelake.format.index_meta import FRAGMENT_REUSE
+from lancelake.format.operations import encode_transaction
 from lancelake.storage.location import Location
-from lancelake.table.open import AtVersion, Latest, open_snapshot
 from tests.interop.verdicts.golden import Change, Scene, store_scene, store_verdicts
 from tests.interop.verdicts.scenes import SETTINGS
 from tests.support.official import RELEASES, Official
@@ -71,7 +72,7 @@ def _change(table: Path, others: dict[str, bytes], *, version: int, knows_rows: 
     made = [open_snapshot(where, AtVersion(v)).transaction for v in numbers]
     moves = tuple(index for index in latest.indices if index.name == FRAGMENT_REUSE)
     return Change(
-        transactions=tuple(transaction.encode(t) for t in made if t is not None),
+        transactions=tuple(encode_transaction(t) for t in made if t is not None),
         deletions={k: v for k, v in _files(table, "_deletions").items() if k not in others},
         knows_rows=knows_rows,
         moves=index_meta.encode_section(moves) if moves else None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from lancelake.clock import SystemIds
 from lancelake.commit.external_store import ExternalHandler, PublishedEntry
-from lancelake.commit.versions import VersionLine
+from lancelake.commit.snapshot import VersionLine
 from lancelake.storage.location import Location
 from lancelake.storage.store import ObjectStore
 

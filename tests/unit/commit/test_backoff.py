@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.commit.request import SlotBackoff, detached_delay_s, redo_delay_s
+from lancelake.commit.candidate import SlotBackoff, detached_delay_s, redo_delay_s
 
 CHANCE = st.floats(0, 1, exclude_max=True)
 

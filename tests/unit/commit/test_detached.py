@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.commit.fixed_version import commit_detached
-from lancelake.commit.request import CommitResult
+from lancelake.commit.candidate import CommitResult
+from lancelake.commit.loop import commit_detached
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import ContentionError, UnsupportedError
-from lancelake.format.ids import is_detached
-from lancelake.format.layout import ManifestNaming
+from lancelake.format.layout import ManifestNaming, is_detached
 from lancelake.format.operations import Append
 from lancelake.storage.store import ObjectStore
 from tests.support.failing_store import FailingCalls, InterceptedStore, Stop

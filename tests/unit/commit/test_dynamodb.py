@@ -12,7 +12,7 @@ from lancelake.errors import (
     StorageError,
     StorageUnavailableError,
 )
-from lancelake.format.ids import DETACHED_BIT
+from lancelake.format.layout import DETACHED_BIT
 from lancelake.storage.location import Location
 from tests.support.s3_server import S3Server, s3_server
 from tests.unit.commit.dynamodb_table import client, items, new_table, options_for

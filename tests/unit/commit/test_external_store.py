@@ -10,8 +10,7 @@ from lancelake.commit.external_store import PublishedEntry
 from lancelake.commit.handler import PublishedVersion, Taken, Unknown
 from lancelake.commit.loop import commit
 from lancelake.errors import CorruptTableError, StorageUnavailableError
-from lancelake.format.ids import DETACHED_BIT
-from lancelake.format.layout import ManifestNaming, manifest_name
+from lancelake.format.layout import DETACHED_BIT, ManifestNaming, manifest_name
 from lancelake.format.operations import Append
 from tests.support.failing_store import Crash, FailingCalls, Stop
 from tests.support.scheduled_store import DictStore

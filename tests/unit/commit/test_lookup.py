@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from lancelake.commit.handler import every_manifest, hinted_version, latest_manifest, manifest_of
 from lancelake.format import layout
-from lancelake.format.ids import DETACHED_BIT
-from lancelake.format.layout import ManifestNaming, manifest_name
+from lancelake.format.layout import DETACHED_BIT, ManifestNaming, manifest_name
 from tests.support.scheduled_store import DictStore
 
 

@@ -7,9 +7,9 @@ import pytest
 from pyroaring import BitMap
 
 from lancelake.clock import SystemIds
+from lancelake.commit.candidate import CommitRequest, CommitResult
 from lancelake.commit.loop import commit
-from lancelake.commit.request import CommitRequest, CommitResult
-from lancelake.commit.versions import VersionLine
+from lancelake.commit.snapshot import VersionLine
 from lancelake.errors import (
     ContentionError,
     CorruptTableError,
@@ -23,13 +23,14 @@ from lancelake.errors import (
     UnsupportedError,
     VersionNotFoundError,
 )
-from lancelake.format import layout, manifest_codec
+from lancelake.format import layout
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.ids import DETACHED_BIT, FragmentId, Version
-from lancelake.format.layout import ManifestNaming, manifest_name
+from lancelake.format.ids import FragmentId, Version
+from lancelake.format.layout import DETACHED_BIT, ManifestNaming, manifest_name
+from lancelake.format.manifest import decode_manifest, encode_manifest
 from lancelake.format.operations import Append, Delete, Operation, Overwrite, Restore
 from lancelake.storage.store import ObjectStore
-from lancelake.txn import registry
+from lancelake.txn import build
 from lancelake.txn.rules import Context, Retryable, Verdict
 from tests.support.failing_store import InterceptedStore
 from tests.support.scheduled_store import DictStore
@@ -187,7 +188,7 @@ def test_a_transaction_that_landed_is_found_behind_what_it_now_conflicts_with(
     _commit(store, request(set_config("a", "1"), unique=1))
     asked = request(APPEND, unique=2)
     _commit(store, asked)
-    monkeypatch.setattr(registry, "conflicts", forgetful)
+    monkeypatch.setattr(build, "conflicts", forgetful)
     again = _commit(store, asked)
     assert again.version == 3
 
@@ -304,8 +305,8 @@ def test_an_absent_table_is_an_error() -> None:
 
 def _without_transaction(store: DictStore, version: int) -> None:
     path = layout.manifest(manifest_name(version, ManifestNaming.V2))
-    manifest = manifest_codec.decode(store.objects[path]).manifest
-    store.objects[path] = manifest_codec.encode(manifest)
+    manifest = decode_manifest(store.objects[path]).manifest
+    store.objects[path] = encode_manifest(manifest)
     del store.objects[layout.transaction(manifest.transaction_file)]
 
 
@@ -375,18 +376,18 @@ def test_a_commit_in_doubt_does_not_follow_versions_that_were_cleaned_up(store: 
 
 def test_a_table_with_unknown_writer_features_is_left_alone(store: DictStore) -> None:
     path = layout.manifest(manifest_name(1, ManifestNaming.V2))
-    file = manifest_codec.decode(store.objects[path])
+    file = decode_manifest(store.objects[path])
     flagged = replace(file.manifest, writer_feature_flags=1 << 20)
-    store.objects[path] = manifest_codec.encode(flagged, transaction=file.inline_transaction)
+    store.objects[path] = encode_manifest(flagged, transaction=file.inline_transaction)
     with pytest.raises(UnsupportedError, match="writer features"):
         _commit(store, request(APPEND, unique=1))
 
 
 def test_the_version_of_a_table_is_what_its_manifest_says(store: DictStore) -> None:
     path = layout.manifest(manifest_name(1, ManifestNaming.V2))
-    file = manifest_codec.decode(store.objects[path])
+    file = decode_manifest(store.objects[path])
     renumbered = replace(file.manifest, version=Version(7))
-    store.objects[path] = manifest_codec.encode(renumbered, transaction=file.inline_transaction)
+    store.objects[path] = encode_manifest(renumbered, transaction=file.inline_transaction)
     result = _commit(store, request(APPEND, unique=1, read_version=7))
     assert result.snapshot.name.version == result.version == 8
 
@@ -395,9 +396,9 @@ def test_a_manifest_below_its_name_is_damage_and_not_waited_for(store: DictStore
     for unique in (1, 2):
         _commit(store, request(APPEND, unique=unique, read_version=unique))
     path = layout.manifest(manifest_name(3, ManifestNaming.V2))
-    file = manifest_codec.decode(store.objects[path])
+    file = decode_manifest(store.objects[path])
     renumbered = replace(file.manifest, version=Version(1))
-    store.objects[path] = manifest_codec.encode(renumbered, transaction=file.inline_transaction)
+    store.objects[path] = encode_manifest(renumbered, transaction=file.inline_transaction)
     with pytest.raises(CorruptTableError, match="version 3 states version 1"):
         _commit(store, request(APPEND, unique=3, read_version=1))
 

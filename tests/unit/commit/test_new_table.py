@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.commit.fixed_version import clone_table, create_table
-from lancelake.commit.request import CommitResult
+from lancelake.commit.candidate import CommitResult
+from lancelake.commit.loop import clone_table, create_table
 from lancelake.errors import AlreadyExistsError
 from lancelake.format import layout
 from lancelake.format.ids import Version

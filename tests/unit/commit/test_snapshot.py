@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import find_version
+from lancelake.commit.snapshot import (
+    AtVersion,
+    Latest,
+    OnBranch,
+    Snapshot,
+    find_version,
+    open_snapshot,
+)
 from lancelake.errors import CorruptTableError, VersionNotFoundError
 from lancelake.format.operations import Append, Delete, Overwrite, UpdateConfig
 from lancelake.storage.location import Location
-from lancelake.table.open import AtVersion, Latest, OnBranch, open_snapshot
 from tests.support.read_tables import versioned
 from tests.support.table_surgery import drop_inline_transaction, manifest_path, transaction_path
 

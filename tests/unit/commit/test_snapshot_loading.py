@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import open_line
+from lancelake.commit.snapshot import Snapshot, open_line
 from lancelake.errors import CorruptTableError, VersionNotFoundError
-from lancelake.format import layout, manifest_codec
+from lancelake.format import layout
+from lancelake.format.manifest import encode_manifest
 from lancelake.storage.location import Location
 from tests.model.operations import MEM_WAL_ENTRY
 from tests.support.scheduled_store import DictStore
@@ -45,7 +45,7 @@ def test_the_transaction_is_read_from_its_file_when_it_is_not_inline() -> None:
     seeded = seed(store)
     expected = seeded.transaction_in(line_on(store).store)
     path = layout.manifest(seeded.name.name)
-    store.put(path, manifest_codec.encode(seeded.file.manifest))
+    store.put(path, encode_manifest(seeded.file.manifest))
     loaded = line_on(store).load(seeded.name)
     assert loaded.file.inline_transaction is None
     assert loaded.transaction_in(line_on(store).store) == expected
@@ -54,7 +54,7 @@ def test_the_transaction_is_read_from_its_file_when_it_is_not_inline() -> None:
 def test_a_transaction_that_is_nowhere_is_none() -> None:
     store = DictStore()
     seeded = seed(store)
-    store.put(layout.manifest(seeded.name.name), manifest_codec.encode(seeded.file.manifest))
+    store.put(layout.manifest(seeded.name.name), encode_manifest(seeded.file.manifest))
     store.delete(layout.transaction(seeded.state.manifest.transaction_file))
     line = line_on(store)
     assert line.load(seeded.name).transaction_in(store) is None
@@ -64,7 +64,7 @@ def test_a_transaction_file_outside_the_table_is_refused() -> None:
     store = DictStore()
     seeded = seed(store)
     escaped = replace(seeded.file.manifest, transaction_file="../../x.txn")
-    store.put(layout.manifest(seeded.name.name), manifest_codec.encode(escaped))
+    store.put(layout.manifest(seeded.name.name), encode_manifest(escaped))
     line = line_on(store)
     with pytest.raises(CorruptTableError, match="leaves the table"):
         line.load(seeded.name).transaction_in(store)

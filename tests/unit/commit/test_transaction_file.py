@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from lancelake.commit.handler import taken_apart
 from lancelake.commit.loop import commit
-from lancelake.commit.versions import rewrite_transaction_file
-from lancelake.format import layout, manifest_codec
+from lancelake.commit.snapshot import rewrite_transaction_file
+from lancelake.format import layout
 from lancelake.format.layout import ManifestNaming, manifest_name
+from lancelake.format.manifest import decode_manifest, encode_manifest
 from tests.support.scheduled_store import DictStore
 from tests.support.table_builder import line_on, means, request, seed, set_config
 
@@ -34,7 +35,7 @@ def test_the_file_is_written_from_the_copy_in_the_manifest() -> None:
 def test_nothing_is_written_without_a_copy() -> None:
     store, path = _table()
     store.delete(path)
-    file = manifest_codec.decode(store.get(layout.manifest(NAME.name)))
-    store.put(layout.manifest(NAME.name), manifest_codec.encode(file.manifest))
+    file = decode_manifest(store.get(layout.manifest(NAME.name)))
+    store.put(layout.manifest(NAME.name), encode_manifest(file.manifest))
     rewrite_transaction_file(line_on(store), NAME)
     assert not store.exists(path)

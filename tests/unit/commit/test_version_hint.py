@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from lancelake.commit.versions import update_hint
+from lancelake.commit.snapshot import update_hint
 from lancelake.errors import StorageError
 from lancelake.format import layout
-from lancelake.format.ids import DETACHED_BIT
+from lancelake.format.layout import DETACHED_BIT
 from tests.support.failing_store import FailingCalls, Stop
 from tests.support.scheduled_store import DictStore
 from tests.support.table_builder import line_on

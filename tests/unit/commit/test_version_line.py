@@ -4,7 +4,7 @@ import pytest
 
 from lancelake.commit.external_store import ExternalHandler
 from lancelake.commit.handler import ConditionalPut, taken_apart
-from lancelake.commit.versions import open_line
+from lancelake.commit.snapshot import open_line
 from lancelake.errors import InvalidRequestError
 from lancelake.format import layout
 from lancelake.format.layout import ManifestNaming, manifest_name

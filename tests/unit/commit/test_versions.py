@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lancelake.commit.versions import (
+from lancelake.commit.snapshot import (
     find_version,
     has_table,
     latest_version,
@@ -13,8 +13,7 @@ from lancelake.commit.versions import (
 )
 from lancelake.errors import TableNotFoundError, VersionNotFoundError
 from lancelake.format import layout
-from lancelake.format.ids import DETACHED_BIT
-from lancelake.format.layout import ManifestNaming, manifest_name
+from lancelake.format.layout import DETACHED_BIT, ManifestNaming, manifest_name
 from lancelake.storage.location import Location
 from tests.support.table_builder import seed
 

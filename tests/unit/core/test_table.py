@@ -11,16 +11,22 @@ import pytest
 
 import lancelake as lance
 from lancelake.clock import SystemIds
+from lancelake.commit.snapshot import AtVersion
 from lancelake.core.operation import on_line, on_main, operation
-from lancelake.core.subjects import Columns, Descriptions, History, Indices, Maintenance, Refs
-from lancelake.core.table import Table
+from lancelake.core.table import (
+    Columns,
+    Descriptions,
+    History,
+    Indices,
+    Maintenance,
+    Refs,
+    Table,
+    Wal,
+)
 from lancelake.core.table_place import TablePlace
-from lancelake.core.wal import Wal
 from lancelake.errors import LanceTableError, TableNotFoundError
-from lancelake.storage.location import Location
-from lancelake.storage.session import Session
+from lancelake.storage.location import Location, Session
 from lancelake.table.index.request import IndexRequest
-from lancelake.table.open import AtVersion
 from lancelake.table.write import WriteOptions
 from tests.support.set_clock import ManualClock
 

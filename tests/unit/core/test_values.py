@@ -29,6 +29,6 @@ def test_other_names_are_an_attribute_error() -> None:
 def test_a_value_loads_only_its_own_module() -> None:
     code = (
         "import sys; from lancelake.core.values.reads import RowOffsets\n"
-        "assert 'lancelake.scan.search.hybrid' not in sys.modules"
+        "assert 'lancelake.scan.search.prepared' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -11,8 +11,7 @@ from pyroaring import BitMap
 from lancelake.data.column_file import ColumnFile, sync_file, sync_names, with_file
 from lancelake.errors import SchemaMismatchError, UnsupportedError
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.fragment import DataFile, FileVersion, Fragment
 from lancelake.format.ids import FieldId, FragmentId
 from lancelake.storage.location import Location
 

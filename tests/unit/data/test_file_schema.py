@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lancelake.data.file_schema import PREPARED_BLOB, column_ids, file_schema
+from lancelake.data.arrays.conform import PREPARED_BLOB, column_ids, file_schema
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import FileVersion
 
 V20, V22 = FileVersion.V2_0, FileVersion.V2_2
 I32, F32 = pa.int32(), pa.float32()

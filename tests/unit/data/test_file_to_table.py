@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lancelake.data.column_reader import FileShape, positions_with_nulls
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import FileVersion
 
 INT = pa.int64()
 POSITIONS = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])

@@ -15,7 +15,7 @@ import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data import fragment_reader
 from lancelake.data.column_reader import project
-from lancelake.data.fragment_reader import FragmentReader
+from lancelake.data.fragment_reader import FragmentReader, open_columns
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import Fragment
 from lancelake.proto.table_pb2 import Manifest
@@ -119,7 +119,7 @@ def test_file_that_is_slow_to_open_does_not_stop_other_fragments(
 ) -> None:
     started, done = threading.Event(), threading.Event()
     slow = source.manifest.fragments[0].files[0].path
-    opened = fragment_reader.open_columns
+    opened = open_columns
 
     def waiting(files: Any, part: Any, manifest: Any, **how: Any) -> Any:
         if part.file.path == slow:

@@ -16,13 +16,10 @@ from hypothesis import strategies as st
 from lance.file import LanceFileReader
 
 import lancelake
-from lancelake.data.column_file import WriteCounts, WriteTask
-from lancelake.data.fragment_writer import write_fragments
+from lancelake.data.column_file import WriteCounts, WriteTask, write_fragments
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, StorageError
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.bases import BasePath
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import Fragment
+from lancelake.format.fragment import BasePath, FileVersion, Fragment
 from lancelake.format.ids import BaseId
 from lancelake.proto import file_pb2
 from lancelake.pylance.blob import blob_array

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lancelake.data.deletion_files import MetaColumn, RowMeta
+from lancelake.data.fragment_reader import MetaColumn, RowMeta
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import ExternalFile, Fragment, Sequenced
 from lancelake.format.ids import FragmentId

@@ -8,7 +8,7 @@ import pytest
 from lancelake.data.schema_check import ensure_storable, suitable
 from lancelake.errors import UnsupportedError
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import FileVersion
 
 V20, V21, V22 = FileVersion.V2_0, FileVersion.V2_1, FileVersion.V2_2
 PAIR = pa.struct([("x", pa.int32())])

@@ -8,11 +8,10 @@ import pyarrow as pa
 import pytest
 
 import lancelake
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Latest, OnBranch, Snapshot, open_snapshot
 from lancelake.describe.log import log_entries, version_names
 from lancelake.describe.metadata_tables import facts, facts_schema
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, OnBranch, open_snapshot
 
 NAMES = ("history", "versions", "fragments", "files", "refs", "indices")
 

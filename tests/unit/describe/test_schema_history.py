@@ -8,10 +8,9 @@ import pyarrow as pa
 import pytest
 
 import lancelake
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
 from lancelake.describe.log import schema_history
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from lancelake.commit.snapshot import AtVersion, Latest, OnBranch, open_snapshot
 from lancelake.describe import summary
 from lancelake.describe.summary import TableSummary, describe
 from lancelake.format.layout import ManifestNaming, manifest_name
 from lancelake.proto.table_pb2 import IndexSection, Manifest
 from lancelake.storage.location import Location
-from lancelake.table.open import AtVersion, Latest, OnBranch, open_snapshot
 from tests.support.official import Official
 from tests.support.table_surgery import edit_indices, edit_manifest, manifest_path
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 
-from lancelake.format.arrow_message import first_batch_size, stream_size
+from lancelake.format.deletion import first_batch_size, stream_size
 from tests.hostile.mutations import flip
 
 ROWS = pa.table({"a": [1, 2, 3], "b": ["x", None, "y"]})

@@ -15,8 +15,7 @@ from lancelake.errors import (
 from lancelake.format import evolution
 from lancelake.format.arrow_schema import from_arrow, storage_schema
 from lancelake.format.evolution import Alteration
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.fragment import DataFile, FileVersion, Fragment
 from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.schema import Field, Schema
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import CorruptTableError, UnsupportedError
-from lancelake.format import file_version
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import (
+    FileVersion,
+    only_version,
+    version_from_name,
+    version_from_numbers,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,13 +28,13 @@ from lancelake.format.file_version import FileVersion
     ],
 )
 def test_a_version_is_known_by_name(name, version):
-    assert file_version.from_name(name) is version
+    assert version_from_name(name) is version
 
 
 @pytest.mark.parametrize("name", ["", "2", "2.9", "3.0", "newest"])
 def test_a_name_that_is_not_known_is_refused(name):
     with pytest.raises(UnsupportedError):
-        file_version.from_name(name)
+        version_from_name(name)
 
 
 @pytest.mark.parametrize(
@@ -47,18 +51,18 @@ def test_a_name_that_is_not_known_is_refused(name):
     ],
 )
 def test_a_version_is_known_by_its_numbers(numbers, version):
-    assert file_version.from_numbers(*numbers) is version
+    assert version_from_numbers(*numbers) is version
 
 
 @pytest.mark.parametrize("numbers", [(0, 4), (1, 0), (2, 4), (3, 0)])
 def test_numbers_that_are_not_known_are_refused(numbers):
     with pytest.raises(UnsupportedError):
-        file_version.from_numbers(*numbers)
+        version_from_numbers(*numbers)
 
 
 @pytest.mark.parametrize("version", list(FileVersion))
 def test_the_numbers_of_a_version_lead_back_to_it(version):
-    assert file_version.from_numbers(*version.numbers) is version
+    assert version_from_numbers(*version.numbers) is version
 
 
 @pytest.mark.parametrize(
@@ -76,9 +80,9 @@ def test_files_list_leaves_only_since_2_1(version, expected):
 
 
 def test_the_only_version_of_files_is_theirs():
-    assert file_version.only({FileVersion.V2_1}) is FileVersion.V2_1
+    assert only_version({FileVersion.V2_1}) is FileVersion.V2_1
 
 
 def test_files_of_two_versions_have_no_common_one():
     with pytest.raises(CorruptTableError):
-        file_version.only({FileVersion.LEGACY, FileVersion.V2_0})
+        only_version({FileVersion.LEGACY, FileVersion.V2_0})

@@ -6,8 +6,7 @@ import pytest
 
 from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format import fragment
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import DeletionFileType, ExternalFile
+from lancelake.format.fragment import DeletionFileType, ExternalFile, FileVersion
 from lancelake.proto import table_pb2
 from tests.unit.format.golden.files import RELEASES, manifest
 

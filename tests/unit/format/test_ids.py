@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lancelake.format.ids import DETACHED_BIT, is_detached
+from lancelake.format.layout import DETACHED_BIT, is_detached
 
 
 def test_a_version_with_the_highest_bit_is_detached():

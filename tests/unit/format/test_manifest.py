@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lancelake.format.bases import BasePath
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import BasePath, FileVersion
 from lancelake.format.ids import BaseId, Version
 from lancelake.format.manifest import Manifest, WriterVersion
 from lancelake.format.schema import Schema

@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 
 from lancelake.errors import CorruptTableError, UnsupportedError
-from lancelake.format import manifest_codec
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import FileVersion
 from lancelake.format.ids import Version
-from lancelake.format.manifest import Manifest, WriterVersion
+from lancelake.format.manifest import Manifest, WriterVersion, decode_manifest, encode_manifest
 from lancelake.format.schema import Schema
 from lancelake.proto import table_pb2
 from lancelake.proto.transaction_pb2 import Transaction
@@ -34,7 +33,7 @@ def framed(message: table_pb2.Manifest, *, before: bytes = b"", footer: tuple[in
 
 
 def decoded(message: table_pb2.Manifest, **options: object) -> Manifest:
-    return manifest_codec.decode(framed(message, **options)).manifest
+    return decode_manifest(framed(message, **options)).manifest
 
 
 def message_of(data: bytes) -> table_pb2.Manifest:
@@ -56,7 +55,7 @@ class TestOfficialBytes:
     def test_a_manifest_is_written_with_the_fields_it_had(self, release, step):
         data = read(release, f"{step}.manifest")
         before = message_of(data)
-        after = message_of(manifest_codec.encode(manifest_codec.decode(data).manifest))
+        after = message_of(encode_manifest(decode_manifest(data).manifest))
         for position in POSITIONS:
             before.ClearField(position)
 
@@ -110,8 +109,8 @@ class TestOfficialBytes:
     @pytest.mark.parametrize("release", RELEASES)
     def test_a_file_is_framed_as_official_releases_frame_it(self, release):
         data = read(release, "create.manifest")
-        found = manifest_codec.decode(data)
-        written = manifest_codec.encode(found.manifest, transaction=found.inline_transaction)
+        found = decode_manifest(data)
+        written = encode_manifest(found.manifest, transaction=found.inline_transaction)
         assert found.inline_transaction is not None
         start = 4 + len(found.inline_transaction)
 
@@ -127,28 +126,28 @@ class TestFraming:
         assert decoded(table_pb2.Manifest(version=4), before=b"\xff" * 33).version == 4
 
     def test_a_section_at_0_is_read(self):
-        data = manifest_codec.encode(PLAIN, index_section=b"abc")
+        data = encode_manifest(PLAIN, index_section=b"abc")
 
-        assert manifest_codec.decode(data).index_section == b"abc"
+        assert decode_manifest(data).index_section == b"abc"
 
     def test_an_empty_section_is_a_section(self):
-        data = manifest_codec.encode(PLAIN, index_section=b"")
+        data = encode_manifest(PLAIN, index_section=b"")
 
-        assert manifest_codec.decode(data).index_section == b""
+        assert decode_manifest(data).index_section == b""
 
     def test_no_section_is_none(self):
-        found = manifest_codec.decode(manifest_codec.encode(PLAIN))
+        found = decode_manifest(encode_manifest(PLAIN))
 
         assert (found.index_section, found.inline_transaction) == (None, None)
 
     def test_the_index_section_comes_before_the_transaction(self):
-        message = message_of(manifest_codec.encode(PLAIN, index_section=b"abc", transaction=b"t"))
+        message = message_of(encode_manifest(PLAIN, index_section=b"abc", transaction=b"t"))
 
         assert (message.index_section, message.transaction_section) == (0, 7)
 
     def test_positions_are_never_carried_over(self):
-        data = manifest_codec.encode(PLAIN, index_section=b"abc", transaction=b"t")
-        again = message_of(manifest_codec.encode(manifest_codec.decode(data).manifest))
+        data = encode_manifest(PLAIN, index_section=b"abc", transaction=b"t")
+        again = message_of(encode_manifest(decode_manifest(data).manifest))
 
         assert not any(again.HasField(position) for position in POSITIONS)
 
@@ -156,23 +155,23 @@ class TestFraming:
         section = struct.pack("<I", 3) + b"txn"
         message = table_pb2.Manifest(transaction_section_v14=0)
 
-        assert manifest_codec.decode(framed(message, before=section)).inline_transaction == b"txn"
+        assert decode_manifest(framed(message, before=section)).inline_transaction == b"txn"
 
     @pytest.mark.parametrize(
         "data",
         [
             b"",
             b"LANC",
-            manifest_codec.encode(PLAIN)[:-1] + b"X",
-            b"x" + manifest_codec.encode(PLAIN),
-            manifest_codec.encode(PLAIN)[1:],
-            manifest_codec.encode(PLAIN)[:-16] + struct.pack("<qHH4s", -1, 0, 2, b"LANC"),
-            manifest_codec.encode(PLAIN)[:-16] + struct.pack("<qHH4s", 1 << 60, 0, 2, b"LANC"),
+            encode_manifest(PLAIN)[:-1] + b"X",
+            b"x" + encode_manifest(PLAIN),
+            encode_manifest(PLAIN)[1:],
+            encode_manifest(PLAIN)[:-16] + struct.pack("<qHH4s", -1, 0, 2, b"LANC"),
+            encode_manifest(PLAIN)[:-16] + struct.pack("<qHH4s", 1 << 60, 0, 2, b"LANC"),
         ],
     )
     def test_a_file_that_does_not_add_up_is_damage(self, data):
         with pytest.raises(CorruptTableError):
-            manifest_codec.decode(data)
+            decode_manifest(data)
 
     @pytest.mark.parametrize("position", POSITIONS)
     def test_a_section_outside_the_file_is_damage(self, position):
@@ -276,18 +275,18 @@ class TestMeaning:
     def test_a_timestamp_before_the_epoch_is_kept(self):
         early = replace(PLAIN, timestamp_ns=-1)
 
-        assert manifest_codec.decode(manifest_codec.encode(early)).manifest == early
+        assert decode_manifest(encode_manifest(early)).manifest == early
 
 
 def test_a_small_manifest_that_is_read_again_is_not_decoded_again() -> None:
     data = framed(table_pb2.Manifest(version=7))
-    assert manifest_codec.decode(data) is manifest_codec.decode(bytes(bytearray(data)))
+    assert decode_manifest(data) is decode_manifest(bytes(bytearray(data)))
 
 
 def test_a_damaged_manifest_is_refused_each_time() -> None:
     for _ in range(2):
         with pytest.raises(CorruptTableError):
-            manifest_codec.decode(framed(table_pb2.Manifest(version=7))[:-1])
+            decode_manifest(framed(table_pb2.Manifest(version=7))[:-1])
 
 
 def test_versions_with_the_same_fragment_share_it() -> None:

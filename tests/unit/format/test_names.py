@@ -7,8 +7,8 @@ import uuid
 import pytest
 
 from lancelake.errors import InvalidNameError
-from lancelake.format.ids import DETACHED_BIT
 from lancelake.format.layout import (
+    DETACHED_BIT,
     ManifestNaming,
     data_file_name,
     ensure_branch_name,

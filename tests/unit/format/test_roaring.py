@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pyroaring import BitMap
 
-from lancelake.format.roaring import ensure_well_formed, of_mask
+from lancelake.format.row_address import bitmap_of_mask, ensure_well_formed
 
 ARRAY = BitMap([1, 5, 70_000])
 DENSE = BitMap(range(0, 20_000, 2))
@@ -84,6 +84,6 @@ def test_a_run_by_hand_is_well_formed():
 @pytest.mark.parametrize("length", [0, 1, 9, 65_536, 65_537, 200_001])
 def test_a_mask_becomes_the_bitmap_of_its_positions(length: int, share: float) -> None:
     mask = np.random.default_rng(5).random(length) < share
-    found = of_mask(mask)
+    found = bitmap_of_mask(mask)
     assert found == BitMap(np.flatnonzero(mask).tolist())
     ensure_well_formed(bytes(found.serialize()))

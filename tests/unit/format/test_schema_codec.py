@@ -6,8 +6,7 @@ import pytest
 from google.protobuf.message import Message
 
 from lancelake.errors import CorruptTableError, UnsupportedError
-from lancelake.format import schema_codec
-from lancelake.format.schema import Encoding
+from lancelake.format.schema import MAX_DEPTH, Encoding, decode_schema, encode_schema
 from lancelake.proto import file_pb2, transaction_pb2
 from tests.unit.format.golden.files import RELEASES, manifest, read
 
@@ -22,7 +21,7 @@ def plain(messages: list[Message]) -> list[bytes]:
 
 
 def test_children_are_put_below_their_parent():
-    schema = schema_codec.decode([message("a", 0), message("x", 1, 0), message("b", 2)], {})
+    schema = decode_schema([message("a", 0), message("x", 1, 0), message("b", 2)], {})
 
     assert [(f.name, [c.name for c in f.children]) for f in schema.fields] == [
         ("a", ["x"]),
@@ -33,7 +32,7 @@ def test_children_are_put_below_their_parent():
 def test_children_may_come_apart_from_their_parent():
     fields = [message("a", 0), message("b", 1), message("x", 2, 0), message("y", 3, 0)]
 
-    assert [c.name for c in schema_codec.decode(fields, {}).fields[0].children] == ["x", "y"]
+    assert [c.name for c in decode_schema(fields, {}).fields[0].children] == ["x", "y"]
 
 
 @pytest.mark.parametrize(
@@ -47,40 +46,40 @@ def test_children_may_come_apart_from_their_parent():
 )
 def test_a_child_before_its_parent_is_damage(fields):
     with pytest.raises(CorruptTableError):
-        schema_codec.decode(fields, {})
+        decode_schema(fields, {})
 
 
 def test_a_tree_that_is_too_deep_is_refused():
-    depth = schema_codec.MAX_DEPTH + 2
+    depth = MAX_DEPTH + 2
     fields = [message("f", i, i - 1, logical_type="struct") for i in range(depth)]
 
     with pytest.raises(UnsupportedError):
-        schema_codec.decode(fields, {})
+        decode_schema(fields, {})
 
 
 def test_the_extension_name_wins_over_the_metadata():
     field = message("a", 0, extension_name="new", metadata={"ARROW:extension:name": b"old"})
 
-    assert schema_codec.decode([field], {}).fields[0].extension_name == "new"
+    assert decode_schema([field], {}).fields[0].extension_name == "new"
 
 
 def test_an_extension_name_that_is_not_text_is_damage():
     field = message("a", 0, metadata={"ARROW:extension:name": b"\xff"})
 
     with pytest.raises(CorruptTableError):
-        schema_codec.decode([field], {})
+        decode_schema([field], {})
 
 
 def test_an_encoding_of_a_newer_writer_counts_as_none():
     field = message("a", 0)
     field.MergeFromString(b"\x38\x63")  # encoding 99
 
-    assert schema_codec.decode([field], {}).fields[0].encoding is Encoding.NONE
+    assert decode_schema([field], {}).fields[0].encoding is Encoding.NONE
 
 
 def test_the_extension_name_is_written_twice():
     source = message("a", 0, metadata={"ARROW:extension:name": b"x.y"})
-    (written,) = schema_codec.encode(schema_codec.decode([source], {}))
+    (written,) = encode_schema(decode_schema([source], {}))
 
     assert (written.extension_name, dict(written.metadata)) == (
         "x.y",
@@ -93,7 +92,7 @@ def test_fields_by_official_releases_are_written_as_they_were(release):
     transaction = transaction_pb2.Transaction.FromString(read(release, "create.txn"))
     source = list(transaction.overwrite.schema)
 
-    assert plain(schema_codec.encode(schema_codec.decode(source, {}))) == plain(source)
+    assert plain(encode_schema(decode_schema(source, {}))) == plain(source)
 
 
 @pytest.mark.parametrize("release", RELEASES)

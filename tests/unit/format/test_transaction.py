@@ -7,11 +7,16 @@ import pickle
 import pytest
 
 from lancelake.errors import CorruptTableError
-from lancelake.format import transaction
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
-from lancelake.format.operations import Restore, UnknownOperation
-from lancelake.format.transaction import COMMIT_MESSAGE, Transaction
+from lancelake.format.operations import (
+    COMMIT_MESSAGE,
+    Restore,
+    Transaction,
+    UnknownOperation,
+    decode_transaction,
+    encode_transaction,
+)
 from lancelake.proto import transaction_pb2
 from tests.unit.format.golden.files import RELEASES, STEPS, committed, read
 
@@ -29,7 +34,7 @@ def restored(**values: object) -> Transaction:
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_transaction_by_an_official_release_is_written_as_it_was(release, step):
     data = read(release, f"{step}.txn")
-    again = transaction.encode(transaction.decode(data))
+    again = encode_transaction(decode_transaction(data))
 
     assert transaction_pb2.Transaction.FromString(again) == transaction_pb2.Transaction.FromString(
         data
@@ -50,7 +55,7 @@ def test_a_commit_may_have_no_message():
 
 
 def test_a_transaction_without_an_operation_is_kept():
-    found = transaction.decode(transaction_pb2.Transaction(read_version=1).SerializeToString())
+    found = decode_transaction(transaction_pb2.Transaction(read_version=1).SerializeToString())
 
     assert found.operation == UnknownOperation(tag=0, data=b"")
 
@@ -58,7 +63,7 @@ def test_a_transaction_without_an_operation_is_kept():
 @pytest.mark.parametrize("data", [b"\xff", b"\x12\x05ab", b"\x12\x01\xff"])
 def test_damaged_bytes_are_reported(data):
     with pytest.raises(CorruptTableError):
-        transaction.decode(data)
+        decode_transaction(data)
 
 
 @pytest.mark.parametrize("step", STEPS)

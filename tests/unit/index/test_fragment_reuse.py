@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError, UnsupportedError
-from lancelake.format import roaring
 from lancelake.format.ids import Version
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexDetails, IndexMetadata
+from lancelake.format.row_address import encode_treemap
 from lancelake.index.kind import DROPPED
 from lancelake.index.moved_rows import NO_MOVES, RowMoves
 from lancelake.index.row_sets import RowIds
@@ -28,7 +28,7 @@ def group(survivors: list[Row], old: list[int], new: list[Row]) -> Details.Group
     for fragment, row in survivors:
         parts.setdefault(fragment, BitMap()).add(row)
     return Details.Group(
-        changed_row_addrs=roaring.encode(parts),
+        changed_row_addrs=encode_treemap(parts),
         old_fragments=[Details.FragmentDigest(id=f) for f in old],
         new_fragments=[Details.FragmentDigest(id=f, physical_rows=rows) for f, rows in new],
     )

@@ -8,10 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 
 import lancelake.pylance as lance
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
 from lancelake.index.cache import segment_place
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 
 
 def _branch(root: Path) -> Snapshot:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lancelake.errors import InvalidRequestError, WriterFencedError
-from lancelake.format.merged_generation import MergedGeneration
+from lancelake.format.index_meta import MergedGeneration
 from lancelake.format.operations import Overwrite
 from lancelake.memwal.setup import carried
 from lancelake.table.publish import CommitChoices, new_transaction, publish

@@ -14,7 +14,7 @@ from lancelake.memwal.region import RegionFiles
 from lancelake.memwal.shape import RowShape
 from lancelake.memwal.table_writer import Unit, last_batches, write_once
 from lancelake.memwal.view import Freshness
-from lancelake.storage.session import Session
+from lancelake.storage.location import Session
 from tests.support.manual_clock import ManualClock, age_files
 from tests.support.memwal_tables import (
     NEW_REGION,

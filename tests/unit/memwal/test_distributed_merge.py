@@ -13,8 +13,8 @@ from lancelake.engine import port
 from lancelake.engine.port import Job
 from lancelake.errors import CorruptTableError
 from lancelake.format.memwal import wal_files
+from lancelake.format.memwal.details import SPEC_ID
 from lancelake.format.memwal.region_manifest import RegionManifest
-from lancelake.format.memwal.region_spec import SPEC_ID
 from lancelake.memwal.merge import MergedRegions, merge_generations
 from lancelake.memwal.region import details_of
 from lancelake.memwal.setup import bucketed, initialize

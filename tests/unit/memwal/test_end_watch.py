@@ -10,9 +10,9 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import StorageUnavailableError, WriterFencedError
 from lancelake.memwal import region
 from lancelake.memwal.region import EndWatch, RegionFiles
-from lancelake.storage import open_stores as opening
+from lancelake.storage import location
 from lancelake.storage.local import LocalStore
-from lancelake.storage.session import Session
+from lancelake.storage.location import Session
 from tests.support.failing_store import FailingCalls, Stop
 from tests.support.manual_clock import ManualClock
 from tests.support.memwal_tables import (
@@ -92,7 +92,7 @@ def test_a_look_at_a_table_without_new_versions_reads_nothing(
 ) -> None:
     base = newest(uri)
     calls = FailingCalls()
-    monkeypatch.setattr(opening, "LocalStore", lambda where: calls.on(LocalStore(where)))
+    monkeypatch.setattr(location, "LocalStore", lambda where: calls.on(LocalStore(where)))
     watch = watched(base)
     calls.calls.clear()
     watch.look()
@@ -102,7 +102,7 @@ def test_a_look_at_a_table_without_new_versions_reads_nothing(
 def test_a_store_that_fails_once_is_asked_again(uri: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = newest(uri)
     calls = FailingCalls([0], stop=Stop.BEFORE, error=lambda: StorageUnavailableError("no reply"))
-    monkeypatch.setattr(opening, "LocalStore", lambda where: calls.on(LocalStore(where)))
+    monkeypatch.setattr(location, "LocalStore", lambda where: calls.on(LocalStore(where)))
     watched(base)
     assert len(calls.calls) > 1
 

@@ -8,7 +8,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import AlreadyExistsError, InvalidRequestError
 from lancelake.format.ids import FieldId
-from lancelake.format.memwal.region_spec import Bucketed, ByValue, RegionSpec, Unsharded
+from lancelake.format.memwal.details import Bucketed, ByValue, RegionSpec, Unsharded
 from lancelake.memwal.region import details_of
 from lancelake.memwal.setup import bucketed, by_value, initialize
 from tests.support.memwal_tables import SCHEMA, new_table, newest, rows

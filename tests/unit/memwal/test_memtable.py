@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import FileVersion
 from lancelake.memwal import generations
 from lancelake.memwal.generations import MemTable, key_values, last_of_each_key
 from lancelake.memwal.shape import RowShape

@@ -9,14 +9,14 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import SchemaMismatchError
-from lancelake.format.memwal.region_spec import Unsharded
-from lancelake.format.merged_generation import MergedGeneration
+from lancelake.format.index_meta import MergedGeneration
+from lancelake.format.memwal.details import Unsharded
 from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.region import details_of
 from lancelake.memwal.setup import initialize
 from lancelake.memwal.table_writer import TableWriter
 from lancelake.memwal.view import Freshness, open_view
-from lancelake.table import row_steps
+from lancelake.table import publish as publishing
 from tests.support.memwal_tables import (
     BUCKET,
     REGION,
@@ -84,16 +84,16 @@ def test_another_merge_in_between_leaves_the_rest(
 ) -> None:
     with writer(base) as mine:
         mine.put(rows((1, "first")))
-    publish = row_steps.publish
+    publish = publishing.publish
 
     def late(*arguments: object) -> Snapshot:
-        monkeypatch.setattr(row_steps, "publish", publish)
+        monkeypatch.setattr(publishing, "publish", publish)
         merge_generations(base)
         with writer(base) as mine:
             mine.put(rows((1, "second")))
         return publish(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(row_steps, "publish", late)
+    monkeypatch.setattr(publishing, "publish", late)
     made = merge_generations(base)
     assert made.marks == (MergedGeneration(region_id=REGION, generation=2),)
     assert seen(made.snapshot, Freshness.BASE) == {1: "second", 2: "base"}

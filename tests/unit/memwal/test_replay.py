@@ -9,7 +9,7 @@ import pytest
 
 from lancelake.errors import CorruptTableError, WriterFencedError
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import FileVersion
 from lancelake.format.memwal import wal_files
 from lancelake.format.memwal.region_manifest import RegionManifest
 from lancelake.memwal.generations import replayed

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import OnBranch, open_snapshot
 from lancelake.errors import AlreadyExistsError, InvalidRequestError, WriterFencedError
 from lancelake.maintenance.repair.plan import repair
 from lancelake.memwal.merge import merge_generations
@@ -16,7 +17,6 @@ from lancelake.memwal.setup import bucketed, initialize, retire_regions
 from lancelake.memwal.table_check import check_table
 from lancelake.memwal.view import Freshness
 from lancelake.storage.location import Location
-from lancelake.table.open import OnBranch, open_snapshot
 from tests.support.memwal_tables import (
     REGION,
     end_without_retirement,

@@ -4,10 +4,10 @@ import pytest
 
 from lancelake.errors import CorruptTableError, InvalidRequestError
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import FileVersion
 from lancelake.format.ids import FieldId
 from lancelake.format.memwal import wal_files, wal_keys
-from lancelake.format.memwal.region_spec import Bucketed, ByValue, Unsharded
+from lancelake.format.memwal.details import Bucketed, ByValue, Unsharded
 from lancelake.memwal.shape import RowShape
 from lancelake.memwal.table_writer import routed
 from tests.support.memwal_tables import SCHEMA, rows

@@ -16,7 +16,7 @@ from lancelake.memwal.search import ViewSearch
 from lancelake.memwal.setup import bucketed, initialize
 from lancelake.memwal.view import Freshness, open_view
 from lancelake.scan.request import Nearest, SearchRequest
-from lancelake.scan.search.hybrid import search
+from lancelake.scan.search.prepared import search
 from tests.support.memwal_tables import KEY, keys, newest, writer
 
 SCHEMA = pa.schema(

@@ -8,7 +8,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError, LanceTableError
-from lancelake.format.memwal.region_spec import Bucketed, ByValue, RegionSpec, Unsharded
+from lancelake.format.memwal.details import Bucketed, ByValue, RegionSpec, Unsharded
 from lancelake.memwal.region import details_of
 from lancelake.memwal.setup import set_up
 from tests.support.memwal_tables import newest, rows

@@ -9,7 +9,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import FileVersion
 from lancelake.memwal.shape import RowShape, live
 from tests.support.memwal_tables import KEY, SCHEMA, keys, newest, rows
 

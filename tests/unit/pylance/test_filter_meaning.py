@@ -17,7 +17,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import InvalidExpressionError
-from lancelake.expr import bind
+from lancelake.expr import structure
 from lancelake.expr.structure import Token, tokenize
 
 NAN = float("nan")
@@ -141,7 +141,7 @@ def test_a_long_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         parsed.append(sql)
         return tokenize(sql)
 
-    monkeypatch.setattr(bind, "tokenize", noted)
+    monkeypatch.setattr(structure, "tokenize", noted)
     assert table.count_rows(text) == 3
     assert parsed == [text]
 

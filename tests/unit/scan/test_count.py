@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from lancelake.commit.snapshot import Snapshot
+from lancelake.data.fragment_reader import physical_rows
 from lancelake.format.fragment import Fragment
-from lancelake.scan.live_rows import count_rows, live_rows, physical_rows
+from lancelake.scan.live_rows import count_rows, live_rows
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import count

@@ -10,7 +10,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.frozen import FrozenMap
-from lancelake.scan.explain import explain
+from lancelake.scan.plan import explain
 from lancelake.scan.planner import plan
 from lancelake.scan.request import Ordering, ScanRequest
 

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.fragment import DataFile, FileVersion, Fragment
 from lancelake.format.ids import FieldId, FragmentId
 from lancelake.scan.execute import FetchLimits, fetch_cost_bytes, row_runs
 

@@ -194,12 +194,12 @@ def test_a_scan_that_the_parent_began_is_refused_in_the_child(uri: Path) -> None
 
 def test_a_child_leaves_the_files_of_its_parent_alone(uri: Path) -> None:
     program = """
-from lancelake.data.codec import address
+from lancelake.data.codec import official
 
-mine = address.folder()
+mine = official.folder()
 child = os.fork()
 if child == 0:
-    assert address.folder() != mine
+    assert official.folder() != mine
     sys.exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 print(mine.exists())

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.scan.explain import ScanMeasure
+from lancelake.scan.plan import ScanMeasure
 from lancelake.scan.planner import plan
 from lancelake.scan.request import Ordering, ScanRequest
 from lancelake.scan.stream import count, run

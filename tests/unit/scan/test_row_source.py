@@ -10,13 +10,13 @@ import pytest
 from pyroaring import BitMap
 
 import lancelake.pylance as lance
-from lancelake.data.codec import address, readers
-from lancelake.data.deletion_files import MetaColumn
+from lancelake.data.codec import official, readers
+from lancelake.data.fragment_reader import MetaColumn
 from lancelake.scan.plan import ScanSpec
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.task_rows import join_rows
-from lancelake.storage.session import default_session
+from lancelake.storage.location import default_session
 
 
 @pytest.fixture
@@ -69,5 +69,5 @@ def test_the_local_file_is_removed_and_closed(dataset: lance.LanceDataset) -> No
             == 1
         )
     assert not Path(place.root.uri).exists()
-    assert Path(place.root.uri).parent == address.folder()
+    assert Path(place.root.uri).parent == official.folder()
     assert not any(at == place for at, _ in default_session().caches[readers.READERS]._items)

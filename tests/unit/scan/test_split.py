@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import lancelake
+from lancelake.commit.snapshot import Latest, open_snapshot
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.split import SplitLimits, batch_rows, pack, plan_size, split
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 
 
 def planned(path: Path, rows: int, rows_per_file: int, **columns: pa.Array) -> object:

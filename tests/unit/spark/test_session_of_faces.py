@@ -16,8 +16,7 @@ from lancelake.cli.group import app
 from lancelake.clock import SystemIds
 from lancelake.spark.options import TableOptions
 from lancelake.spark.writing.write_plan import SaveMode, commit_plan, plan_write, written
-from lancelake.storage.location import Location
-from lancelake.storage.session import Session
+from lancelake.storage.location import Location, Session
 from lancelake.table.history import history
 from tests.support.set_clock import ManualClock
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.storage.cloud import profile_settings
+from lancelake.storage.obstore_store import profile_settings
 
 KEY = {"aws_access_key_id": "id", "aws_secret_access_key": "secret"}
 CREDENTIALS = """

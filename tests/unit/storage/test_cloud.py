@@ -20,9 +20,8 @@ from lancelake.errors import (
     StorageUnavailableError,
     UnsupportedError,
 )
-from lancelake.storage.cloud import abilities, cloud_store
-from lancelake.storage.location import Location
-from lancelake.storage.session import Session
+from lancelake.storage.location import Location, Session
+from lancelake.storage.obstore_store import abilities, cloud_store
 from lancelake.storage.store import ObjectStore
 from tests.support.set_clock import ManualClock
 

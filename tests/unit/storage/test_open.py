@@ -8,9 +8,8 @@ import pytest
 
 from lancelake.errors import StorageUnavailableError
 from lancelake.storage.local import LocalStore
-from lancelake.storage.location import Location
+from lancelake.storage.location import Location, Session
 from lancelake.storage.options import RetryPolicy
-from lancelake.storage.session import Session
 from tests.support.set_clock import ManualClock
 
 NOWHERE = {"endpoint": "http://127.0.0.1:1", "skip_signature": "true", "allow_http": "true"}

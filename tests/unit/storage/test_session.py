@@ -12,8 +12,13 @@ import lancelake.pylance as lance
 from lancelake.caches import MOST_BYTES, Caches
 from lancelake.errors import InvalidRequestError
 from lancelake.index.cache import PARTS
-from lancelake.storage.location import Location
-from lancelake.storage.session import CACHE_BYTES, Session, bound_of_caches, default_session
+from lancelake.storage.location import (
+    CACHE_BYTES,
+    Location,
+    Session,
+    bound_of_caches,
+    default_session,
+)
 from tests.support.set_clock import ManualClock
 
 ROWS = pa.table({"id": list(range(1000))})

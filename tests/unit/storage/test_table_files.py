@@ -7,8 +7,13 @@ from uuid import UUID
 import pytest
 
 from lancelake.errors import CorruptTableError
-from lancelake.format.bases import BasePath
-from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, ExternalFile
+from lancelake.format.fragment import (
+    BasePath,
+    DataFile,
+    DeletionFile,
+    DeletionFileType,
+    ExternalFile,
+)
 from lancelake.format.ids import BaseId
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt, TableFiles

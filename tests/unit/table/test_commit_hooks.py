@@ -8,9 +8,9 @@ from types import FrameType
 import pyarrow as pa
 import pytest
 
+from lancelake.commit.snapshot import Latest, open_snapshot
 from lancelake.storage.location import Location
 from lancelake.table.config import update_config
-from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices, Committed
 from lancelake.table.write import WriteOptions, write
 
@@ -82,7 +82,7 @@ def test_hooks_that_a_caller_names_replace_the_installed_ones() -> None:
 
 def test_opening_a_table_does_not_load_the_cleanup() -> None:
     program = (
-        "import sys, lancelake.table.open\n"
+        "import sys, lancelake.commit.snapshot\n"
         "sys.exit(any(name.startswith('lancelake.maintenance.cleanup') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -11,7 +11,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import ContentionError, InvalidRequestError, RetryableConflictError
-from lancelake.storage.session import Session
+from lancelake.storage.location import Session
 from lancelake.table.publish import Retries, retry_on_newest
 from tests.support.set_clock import ManualClock
 

@@ -9,7 +9,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import TableNotFoundError
-from lancelake.storage import open_stores as opening
+from lancelake.storage import location
 from lancelake.storage.local import LocalStore
 from tests.support.failing_store import Crash, FailingCalls, Stop
 
@@ -69,7 +69,7 @@ def test_a_link_in_a_table_goes_and_what_it_leads_to_stays(uri: str, tmp_path: P
 def test_what_can_be_opened_after_a_stop_is_whole(uri: str, number: int, stop: Stop) -> None:
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Crash):
         calls = FailingCalls([number], stop=stop, error=Crash)
-        patch.setattr(opening, "LocalStore", lambda root: calls.on(LocalStore(root)))
+        patch.setattr(location, "LocalStore", lambda root: calls.on(LocalStore(root)))
         lance.LanceDataset.drop(uri)
     try:
         rows = lance.dataset(uri).to_table()["a"].to_pylist()

@@ -7,16 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from lancelake.commit.snapshot import Latest, open_snapshot
 from lancelake.errors import CorruptTableError
 from lancelake.storage.location import Location
-from lancelake.table.history import (
-    VersionFacts,
-    facts_of,
-    history,
-    history_in_numbers,
-    summarize,
-)
-from lancelake.table.open import Latest, open_snapshot
+from lancelake.table.history import VersionFacts, facts_of, history, history_in_numbers, summarize
 from tests.support.read_tables import varied, versioned
 from tests.support.table_surgery import manifest_path
 

@@ -8,7 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from lancelake.commit.versions import list_versions
+from lancelake.commit.snapshot import (
+    AsOf,
+    AtTag,
+    AtVersion,
+    Latest,
+    OnBranch,
+    Reference,
+    list_versions,
+    open_existing,
+    open_snapshot,
+    time_reference,
+)
 from lancelake.errors import (
     InvalidNameError,
     InvalidRequestError,
@@ -20,17 +31,6 @@ from lancelake.format.layout import parse_manifest_name
 from lancelake.scan.live_rows import count_rows
 from lancelake.storage.location import Location
 from lancelake.table.history import history
-from lancelake.table.open import (
-    AsOf,
-    AtTag,
-    AtVersion,
-    Latest,
-    OnBranch,
-    Reference,
-    open_existing,
-    open_snapshot,
-    time_reference,
-)
 from tests.support.read_tables import versioned
 
 

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 import lancelake
+from lancelake.commit.snapshot import Latest, open_snapshot
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.operations import Append, CreateIndex, Project
 from lancelake.format.schema import Schema
-from lancelake.storage.session import Session
+from lancelake.storage.location import Session
 from lancelake.table import operation_record
 from lancelake.table.history import history
-from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.operation_record import (
     NO_WORK,
     Record,

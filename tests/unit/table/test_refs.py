@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from lancelake.commit.snapshot import (
+    branch_location,
+    list_branches,
+    list_tags,
+    load_branch,
+    load_tag,
+)
 from lancelake.errors import CorruptTableError, InvalidNameError, RefNotFoundError
 from lancelake.storage.location import Location
-from lancelake.table.open import branch_location, list_branches, list_tags, load_branch, load_tag
 from tests.support.read_tables import versioned
 
 

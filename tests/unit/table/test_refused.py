@@ -17,7 +17,7 @@ from lancelake.errors import (
     UncertainCommitError,
 )
 from lancelake.pylance.blob import blob_array
-from lancelake.table import row_steps
+from lancelake.table import publish as publishing
 from lancelake.table.publish import removed_if_refused
 
 ROWS = pa.table({"id": range(10), "v": [0] * 10})
@@ -76,7 +76,7 @@ def test_an_attempt_that_conflicts_leaves_no_rows(
     tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ds = lance.write_dataset(ROWS, tmp_path / "t")
-    publish = row_steps.publish
+    publish = publishing.publish
     attempts: list[set[str]] = []
 
     def conflicting(*args: object) -> object:
@@ -85,7 +85,7 @@ def test_an_attempt_that_conflicts_leaves_no_rows(
             raise RetryableConflictError("another was faster")
         return publish(*args)
 
-    monkeypatch.setattr(row_steps, "publish", conflicting)
+    monkeypatch.setattr(publishing, "publish", conflicting)
     CHANGES[change](ds)
     assert [len(found) for found in attempts] == [2, 2]
     assert len(data_files(ds)) == 2

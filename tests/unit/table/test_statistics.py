@@ -8,9 +8,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.statistics import column_bytes, dataset_counts
 from tests.support.read_tables import varied
 

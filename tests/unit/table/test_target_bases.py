@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.format.bases import BasePath
+from lancelake.format.fragment import BasePath
 from lancelake.format.ids import BaseId
 from lancelake.table.write import TO_ROOT, TargetBases
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from lancelake.commit.snapshot import AtVersion, open_snapshot
 from lancelake.proto.table_pb2 import Manifest
 from lancelake.storage.location import Location
 from lancelake.table.history import VersionDelta, change, version_rows
-from lancelake.table.open import AtVersion, open_snapshot
 from tests.support.official import Official
 from tests.support.table_surgery import edit_manifest
 

@@ -19,7 +19,7 @@ from lancelake.errors import (
     UnsupportedError,
 )
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import FileVersion
 from lancelake.pylance import LanceOperation
 from lancelake.storage.location import Location
 from lancelake.table.columns.alter import ColumnChange, alter_columns

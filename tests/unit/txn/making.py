@@ -12,10 +12,10 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId, Version
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import FeatureFlags, WriterVersion
-from lancelake.format.operations import Operation
+from lancelake.format.operations import Operation, Transaction
 from lancelake.format.rowids import RowIdSequence, VersionSequence
-from lancelake.format.transaction import Transaction
-from lancelake.txn import build, conflict_matrix, registry, row_id_assignment
+from lancelake.txn import build, conflict_matrix
+from lancelake.txn.fragments import row_id_values
 from lancelake.txn.options import BuildOptions, TableState
 from lancelake.txn.rules import AffectedRows, Context, Retryable, Verdict
 
@@ -73,7 +73,7 @@ def verdict(
     rows: dict[FragmentId, tuple[int, ...]] | None = None,
 ) -> Verdict:
     before = base or table()
-    return registry.conflicts(
+    return build.conflicts(
         mine,
         theirs,
         Context(
@@ -89,7 +89,7 @@ def unseen(mine: Operation, *theirs: Operation) -> Verdict:
     head = table()
     for operation in theirs:
         head = after(operation, head, restored=head)
-    return registry.unseen(mine, Context(base=table(), theirs_after=head))
+    return build.unseen(mine, Context(base=table(), theirs_after=head))
 
 
 def ids(values: range | list[int]) -> bytes:
@@ -101,7 +101,7 @@ def fragment_ids(state: TableState) -> list[int]:
 
 
 def row_id_list(fragment: Fragment) -> list[int]:
-    return [int(i) for i in row_id_assignment.row_id_values(fragment)]
+    return [int(i) for i in row_id_values(fragment)]
 
 
 def versions(encoded: object, rows: int) -> list[int]:
@@ -147,7 +147,7 @@ def rebased(
     mine: Operation, head: TableState, rows: dict[FragmentId, tuple[int, ...]] | None = None
 ) -> tuple[Transaction | Retryable, Deletions]:
     port = Deletions()
-    outcome = registry.rebase(
+    outcome = build.rebase(
         transaction(mine),
         head,
         base=table(),

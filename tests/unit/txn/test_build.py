@@ -7,8 +7,7 @@ import pytest
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format import operations as ops
-from lancelake.format.bases import BasePath
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import BasePath, FileVersion
 from lancelake.format.ids import BaseId, FragmentId, Version
 from lancelake.format.manifest import FeatureFlags
 from lancelake.txn import build, conflict_matrix

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.fragment import DataFile, FileVersion, Fragment
 from lancelake.format.ids import FieldId, FragmentId, Version
 from lancelake.format.manifest import Manifest
 from lancelake.format.schema import Schema

@@ -10,9 +10,9 @@ from lancelake.format.ids import FieldId, Version
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexDetails, IndexMetadata
 from lancelake.format.schema import Schema
 from lancelake.proto import table_pb2
-from lancelake.txn import index_coverage
+from lancelake.txn import overlap
 from lancelake.txn.conflict_matrix import FIRST, KEY, SECOND, TEXT, VALUE, index, mem_wal
-from lancelake.txn.fragment_reuse import followed, has_hidden_moves
+from lancelake.txn.fragments import follow_moves, has_hidden_moves
 from tests.unit.txn.making import covered, table
 
 SCHEMA = table().manifest.schema
@@ -20,12 +20,12 @@ FRAGMENTS = table().manifest.fragments
 
 
 def segment(unique: str, *fragments: int, version: int = 1) -> IndexMetadata:
-    entry = index(unique, VALUE, *(index_coverage.FragmentId(f) for f in fragments))
+    entry = index(unique, VALUE, *(overlap.FragmentId(f) for f in fragments))
     return replace(entry, name="i", dataset_version=Version(version))
 
 
 def kept(*entries: IndexMetadata, schema: Schema = SCHEMA) -> list[IndexMetadata]:
-    return list(index_coverage.retained(entries, schema, [f.id for f in FRAGMENTS]))
+    return list(overlap.retained(entries, schema, [f.id for f in FRAGMENTS]))
 
 
 def test_an_index_on_a_column_that_is_gone_goes() -> None:
@@ -81,23 +81,23 @@ def test_segments_stay_when_moves_are_recorded_in_a_file() -> None:
 def test_some_kinds_hold_addresses(kind: str, version: int, held: bool) -> None:
     details = IndexDetails(type_url=kind, value=b"")
     entry = replace(index("i", KEY), details=details, index_version=version)
-    assert index_coverage.holds_addresses(entry) is held
+    assert overlap.holds_addresses(entry) is held
 
 
 def test_coverage_follows_moves_that_were_recorded() -> None:
     entry = index("i", VALUE, FIRST, SECOND)
-    found = followed((entry, reuse([FIRST, SECOND], [7])))
+    found = follow_moves((entry, reuse([FIRST, SECOND], [7])))
     assert covered(found[0]) == {7}
 
 
 def test_fragments_covered_in_part_are_covered_no_more() -> None:
     entry = index("i", VALUE, FIRST)
-    assert covered(followed((entry, reuse([FIRST, SECOND], [7])))[0]) == set()
+    assert covered(follow_moves((entry, reuse([FIRST, SECOND], [7])))[0]) == set()
 
 
 def test_an_index_over_other_fragments_is_as_it_was() -> None:
     entry = index("i", VALUE, SECOND)
-    assert followed((entry, reuse([FIRST], [7])))[0] is entry
+    assert follow_moves((entry, reuse([FIRST], [7])))[0] is entry
 
 
 def reuse(old: list[int], new: list[int]) -> IndexMetadata:
@@ -123,5 +123,5 @@ def test_members_of_a_changed_struct_change() -> None:
     inner = pa.struct([("a", pa.int64()), ("b", pa.struct([("c", pa.string())]))])
     schema = from_arrow(pa.schema([("n", pa.int64()), ("st", inner)]))
     number, struct = (field.id for field in schema.fields)
-    found = index_coverage.with_members(schema, [struct, FieldId(99)])
+    found = overlap.with_members(schema, [struct, FieldId(99)])
     assert found == {field.id for field in schema.walk()} - {number}

@@ -9,7 +9,7 @@ import pytest
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.ids import FieldId
-from lancelake.format.primary_key import ExactKeys, KeyExistenceFilter
+from lancelake.format.operations import ExactKeys, KeyExistenceFilter
 from lancelake.txn import key_bloom
 
 K = (FieldId(0),)

@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lancelake.format.ids import FieldId
-from lancelake.txn import inserted_keys, key_bloom
-from lancelake.txn.inserted_keys import InsertedKeys
+from lancelake.txn import key_bloom
+from lancelake.txn.key_bloom import InsertedKeys
 
 KEY = (FieldId(0),)
 KEYS = st.lists(st.one_of(st.none(), st.integers(-50, 50)), max_size=30)
 
 
 def _collected(*batches: list[int | None]) -> InsertedKeys:
-    return inserted_keys.collected(KEY, [[pa.array(batch, pa.int64())] for batch in batches])
+    return key_bloom.collected(KEY, [[pa.array(batch, pa.int64())] for batch in batches])
 
 
 def _hashed(keys: list[int | None]) -> np.ndarray:
@@ -45,7 +45,7 @@ def test_the_recorded_filter_may_contain_every_key_that_was_inserted(
 def test_parts_united_are_the_same_as_all_at_once(
     first: list[int | None], second: list[int | None]
 ) -> None:
-    united = inserted_keys.united([_collected(first), _collected(second)])
+    united = key_bloom.united([_collected(first), _collected(second)])
     whole = _collected(first, second)
     assert united.recorded == whole.recorded
     assert united.hashes is not None and whole.hashes is not None
@@ -54,7 +54,6 @@ def test_parts_united_are_the_same_as_all_at_once(
 
 def test_too_many_keys_are_not_held(monkeypatch) -> None:
     monkeypatch.setattr(key_bloom, "MOST_KEYS", 3)
-    monkeypatch.setattr(inserted_keys, "MOST_KEYS", 3)
     assert _collected([1, 2, 3]).hashes is not None
     assert _collected([1, 2], [3, 4]).hashes is None
-    assert inserted_keys.united([_collected([1, 2]), _collected([3, 4])]).hashes is None
+    assert key_bloom.united([_collected([1, 2]), _collected([3, 4])]).hashes is None

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from lancelake.format import operations as ops
-from lancelake.txn.conflict_matrix import Cell, PairOutcome, markdown, matrix
+from lancelake.txn.conflict_matrix import Cell, PairOutcome, matrix
+from scripts.conflicts_page import markdown
 
 OK, R, X = PairOutcome.OK, PairOutcome.RETRY, PairOutcome.REFUSED
 

@@ -6,13 +6,12 @@ import pytest
 from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError
-from lancelake.format import operations as ops
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import Fragment
+from lancelake.format.fragment import FileVersion, Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId
 from lancelake.format.index_meta import IndexFile
 from lancelake.format.manifest import WriterVersion
+from lancelake.format.operations import ReserveFragments
 from lancelake.txn import migrations
 from lancelake.txn.conflict_matrix import (
     FIRST,
@@ -27,7 +26,7 @@ from lancelake.txn.conflict_matrix import (
 from lancelake.txn.options import Facts, TableState
 from tests.unit.txn.making import OPTIONS, after, covered, fragment_ids, table
 
-NOTHING = ops.ReserveFragments(num_fragments=0)
+NOTHING = ReserveFragments(num_fragments=0)
 FILES = (IndexFile(path="page_data.lance", size_bytes=3),)
 
 

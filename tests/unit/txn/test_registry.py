@@ -9,7 +9,13 @@ from lancelake.txn import conflict_matrix
 from lancelake.txn.rules import Retryable
 from tests.unit.txn.making import unseen
 
-KEPT = (ops.Append, ops.Overwrite, ops.ReserveFragments, ops.UpdateBases, ops.UpdateConfig)
+KEPT = (
+    ops.Append,
+    ops.Overwrite,
+    ops.ReserveFragments,
+    ops.UpdateBases,
+    ops.UpdateConfig,
+)
 
 
 @pytest.mark.parametrize("kind", [k for k in conflict_matrix.shapes() if k not in KEPT])

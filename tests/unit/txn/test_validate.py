@@ -9,7 +9,7 @@ from lancelake.format import operations as ops
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import BaseId, FieldId, FragmentId
 from lancelake.format.schema import Field, Schema
-from lancelake.txn import build
+from lancelake.txn.build import FileVersion, ensure_schema
 from lancelake.txn.conflict_matrix import FIRST, KEY, VALUE, data_file, fragment, without_rows
 from tests.unit.txn.making import after, table
 
@@ -74,7 +74,7 @@ def test_a_schema_leads_to_one_field_each(
         Field(name=n, id=FieldId(i), logical_type="int32") for n, i in zip(names, ids, strict=True)
     )
     with pytest.raises(InvalidRequestError, match=problem):
-        build.ensure_schema(Schema(fields=tuple(fields)))
+        ensure_schema(Schema(fields=tuple(fields)))
 
 
 def test_dictionaries_of_legacy_tables_would_be_lost() -> None:
@@ -84,7 +84,7 @@ def test_dictionaries_of_legacy_tables_would_be_lost() -> None:
     manifest = replace(
         head.manifest,
         schema=schema,
-        data_version=build.FileVersion.LEGACY,
+        data_version=FileVersion.LEGACY,
         fragments=(),
     )
     with pytest.raises(UnsupportedError, match="read-only"):

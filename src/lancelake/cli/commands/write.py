@@ -11,14 +11,13 @@ from lancelake.cli.console import OutputFormat
 from lancelake.cli.options import Branch, CommandModule, Message, Output, StorageOptions, Uri
 from lancelake.cli.tables import open_head, place_of
 from lancelake.cli.write_run import write_sources
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, open_existing
 from lancelake.core.table_place import TablePlace
 from lancelake.core.values import writes
 from lancelake.format.arrow_schema import public_schema
 from lancelake.storage.location import Location
 from lancelake.table.ingest.files import FOLDER_SUFFIXES, Sources, partition_columns
 from lancelake.table.ingest.places import find_sources
-from lancelake.table.open import open_existing
 from lancelake.table.publish import CommitChoices, OnceOnly
 
 InvalidUtf8 = Annotated[
@@ -47,7 +46,7 @@ DataVersion = Annotated[
         metavar="VERSION",
         show_default=False,
         help="Format of the data files of a created or overwritten table: 2.0, 2.1 or 2.2. "
-        f"By default {writes.file_version.DEFAULT.value}, or a newer one that the columns need.",
+        f"By default {writes.DEFAULT_VERSION.value}, or a newer one that the columns need.",
     ),
 ]
 ReplaceWhere = Annotated[
@@ -138,7 +137,7 @@ def write_command(
 
 
 def _data_version(name: str | None) -> writes.FileVersion | None:
-    return None if name is None else writes.file_version.from_name(name)
+    return None if name is None else writes.version_from_name(name)
 
 
 def _existing(place: Location, branch: str | None) -> Snapshot | None:

@@ -22,7 +22,7 @@ def load_on_use(hub: str) -> Callable[[str], Any]:
         source = imported_names(hub).get(name)
         if source is None:
             raise AttributeError(f"module {hub!r} has no attribute {name!r}")
-        value = _load(*source)
+        value = load_name(*source)
         setattr(module, name, value)
         return value
 
@@ -31,22 +31,25 @@ def load_on_use(hub: str) -> Callable[[str], Any]:
 
 @cache
 def imported_names(hub: str) -> dict[str, tuple[str, str]]:
-    """Return the module and the name there of what a module of this package imports.
+    """Return the module and the name there of what a module imports for type checkers.
 
     They are read from the text, as SPEC 1 of Scientific Python reads the names of a stub, so that
     no list repeats the imports. The package may be in an archive, as Spark ships it.
     """
-    text = pkgutil.get_data(__name__, f"{hub.rpartition('.')[2]}.py")
-    tree = ast.parse(text or b"")
+    package, _, name = hub.rpartition(".")
+    tree = ast.parse(pkgutil.get_data(package, f"{name}.py") or b"")
     return {
         alias.asname or alias.name: (node.module or "", alias.name)
-        for node in ast.walk(tree)
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
 
 
-def _load(module: str, name: str) -> Any:
+def load_name(module: str, name: str) -> Any:
+    """Import a name of a module, or a module of a package."""
     try:
         return getattr(importlib.import_module(module), name)
     except AttributeError:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from lancelake.caches import Caches
     from lancelake.commit.snapshot import Snapshot
     from lancelake.data.column_reader import stored_schema
-    from lancelake.data.existing_file import found_file
+    from lancelake.data.schema_check import found_file
     from lancelake.format import (
         arrow_schema,
         index_meta,
@@ -17,13 +17,11 @@ if TYPE_CHECKING:
         operations,
         row_address,
         rowids,
-        updated_offsets,
     )
     from lancelake.format.arrow_schema import public_field, public_schema
-    from lancelake.format.bases import BasePath
     from lancelake.format.evolution import Widened
-    from lancelake.format.extension_names import BLOB_V2, EXTENSION_METADATA, EXTENSION_NAME
     from lancelake.format.fragment import (
+        BasePath,
         DataFile,
         DeletionFile,
         DeletionFileType,
@@ -45,23 +43,29 @@ if TYPE_CHECKING:
     from lancelake.format.logical_types import described, described_schema
     from lancelake.format.manifest import Manifest
     from lancelake.format.operations import (
+        COMMIT_MESSAGE,
         Append,
+        MapUpdate,
         Operation,
         Overwrite,
+        Replacement,
         ReserveFragments,
         Restore,
         Rewrite,
+        RewriteGroup,
+        RewrittenIndex,
+        Transaction,
         Update,
         UpdateConfig,
+        UpdateMode,
     )
-    from lancelake.format.operations.data_replacement import Replacement
-    from lancelake.format.operations.rewrite import RewriteGroup, RewrittenIndex
-    from lancelake.format.operations.update import UpdateMode
-    from lancelake.format.operations.update_config import MapUpdate
     from lancelake.format.primary_key import KEY, POSITION, key_names
     from lancelake.format.row_address import by_fragment, fragment_of, offset_of
     from lancelake.format.rowids import Range, RowIdSequence, Segment
     from lancelake.format.schema import (
+        BLOB_V2,
+        EXTENSION_METADATA,
+        EXTENSION_NAME,
         DictionaryPage,
         Encoding,
         Field,
@@ -74,12 +78,10 @@ if TYPE_CHECKING:
         split_list,
         split_path,
     )
-    from lancelake.format.transaction import COMMIT_MESSAGE, Transaction
     from lancelake.format.words import parse_duration, size
     from lancelake.storage.local import remove_empty_folders
-    from lancelake.storage.location import Location, is_uri
+    from lancelake.storage.location import Location, Session, default_session, is_uri
     from lancelake.storage.options import is_known
-    from lancelake.storage.session import Session, default_session
     from lancelake.storage.store import ObjectStore
     from lancelake.storage.table_files import FileAt, TableFiles, place_named_by
     from lancelake.table.config import key_entries

@@ -8,14 +8,14 @@ if TYPE_CHECKING:
     from lancelake.data.blobs import read_all
     from lancelake.data.codec import file_ends
     from lancelake.data.column_reader import RowOffsets
-    from lancelake.data.deletion_files import MetaColumn
+    from lancelake.data.fragment_reader import MetaColumn
     from lancelake.expr.literals import quoted
     from lancelake.index.text import text_query
     from lancelake.index.text.analyzer import Analyzer
     from lancelake.index.text.parameters import TextParameters
     from lancelake.index.vector.settings import partition_count
     from lancelake.index.vector.vectors import DistanceRange, VectorType, metric_named, normalized
-    from lancelake.scan.explain import ScanMeasure
+    from lancelake.scan.plan import ScanMeasure
     from lancelake.scan.reduce import (
         Function,
         Kind,
@@ -46,9 +46,7 @@ if TYPE_CHECKING:
         ensure_batch,
         merged_in_order,
     )
-    from lancelake.scan.search.duplicates import clusters as cluster_hashes
-    from lancelake.scan.search.hybrid import RELEVANCE, other_rows, words_query
-    from lancelake.scan.search.prepared import PreparedScan
+    from lancelake.scan.search.prepared import RELEVANCE, PreparedScan, other_rows, words_query
     from lancelake.scan.search.ranked import rows_at
     from lancelake.scan.search.recall import (
         DEFAULT_NPROBES,
@@ -57,6 +55,7 @@ if TYPE_CHECKING:
         RecallPoint,
         RecallRequest,
     )
+    from lancelake.scan.search.recall import clusters as cluster_hashes
     from lancelake.scan.search.text import SCORE
     from lancelake.scan.stream import run as run_plan
     from lancelake.storage.instrumented import IoAccount, IoCounts, meter_of

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     )
     from lancelake.maintenance.cleanup.run import CleanupReport
     from lancelake.maintenance.compact import options, plan
-    from lancelake.maintenance.compact.compaction_commit import Rewritten
     from lancelake.maintenance.compact.plan import (
         CLUSTER_BY,
         RewritePlan,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
         Compacted,
         CompactionCounts,
         CompactionRun,
+        Rewritten,
         rewritten,
     )
     from lancelake.maintenance.optimize import (

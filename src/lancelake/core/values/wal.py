@@ -5,10 +5,16 @@ from typing import TYPE_CHECKING
 from lancelake.core.values import load_on_use
 
 if TYPE_CHECKING:
-    from lancelake.format.memwal import region_spec, wal_keys
+    from lancelake.format.index_meta import MergedGeneration
+    from lancelake.format.memwal import wal_keys
+    from lancelake.format.memwal.details import (
+        Bucketed,
+        ByValue,
+        RegionSpec,
+        Unsharded,
+        decode_spec,
+    )
     from lancelake.format.memwal.region_manifest import Generation
-    from lancelake.format.memwal.region_spec import Bucketed, ByValue, RegionSpec, Unsharded
-    from lancelake.format.merged_generation import MergedGeneration
     from lancelake.memwal.collect import DAY, Collected
     from lancelake.memwal.merge import BackgroundMerger, MergedRegions
     from lancelake.memwal.region import list_regions

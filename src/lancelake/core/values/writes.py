@@ -7,7 +7,7 @@ from lancelake.core.values import load_on_use
 if TYPE_CHECKING:
     from lancelake.commit.candidate import tally
     from lancelake.commit.handler import CommitLock
-    from lancelake.data.arrays.retype import InvalidText, chosen_text
+    from lancelake.data.arrays.batches import InvalidText, chosen_text
     from lancelake.data.column_file import (
         MAX_BYTES_PER_FILE,
         MAX_ROWS_PER_FILE,
@@ -16,17 +16,11 @@ if TYPE_CHECKING:
         Progress,
         WriteCounts,
     )
-    from lancelake.format import file_version
-    from lancelake.format.file_version import FileVersion
+    from lancelake.format.fragment import DEFAULT_VERSION, FileVersion, version_from_name
     from lancelake.format.layout import ManifestNaming
+    from lancelake.table.columns.add import BatchFunction, Checkpoint, as_batch, source_key
     from lancelake.table.columns.alter import ColumnChange
     from lancelake.table.columns.join import JoinKey
-    from lancelake.table.columns.user_functions import (
-        BatchFunction,
-        Checkpoint,
-        as_batch,
-        source_key,
-    )
     from lancelake.table.ingest import objects
     from lancelake.table.ingest.files import (
         FOLDER_SUFFIXES,
@@ -34,10 +28,10 @@ if TYPE_CHECKING:
         SourceFormat,
         Sources,
         partition_columns,
+        sources_of,
     )
     from lancelake.table.ingest.objects import to_reader
     from lancelake.table.ingest.places import DELTA_LOG, find_sources
-    from lancelake.table.ingest.table_sources import sources_of
     from lancelake.table.merge.clauses import (
         Clauses,
         DeleteRow,

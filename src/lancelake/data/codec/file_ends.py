@@ -13,8 +13,8 @@ from dataclasses import replace
 from struct import Struct
 
 from lancelake.caches import CacheKind, Caches
-from lancelake.data.byte_source import StoreSource
 from lancelake.data.codec.file_layout import MAGIC, TAIL_BYTES, Container, container_of
+from lancelake.data.column_reader import StoreSource
 from lancelake.errors import UnsupportedError
 from lancelake.storage.store import ObjectStore
 from lancelake.storage.table_files import FileAt, local_path

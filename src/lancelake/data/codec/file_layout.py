@@ -15,12 +15,10 @@ from typing import NamedTuple
 from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError, Message
 
-from lancelake.data.byte_source import ByteSource
+from lancelake.data.column_reader import ByteSource
 from lancelake.errors import CorruptTableError
-from lancelake.format.extension_names import EXTENSION_NAME
-from lancelake.format.file_version import FileVersion, from_numbers
-from lancelake.format.schema import BLOB_KEY, Field
-from lancelake.format.schema_codec import decode as decode_schema
+from lancelake.format.fragment import FileVersion, version_from_numbers
+from lancelake.format.schema import BLOB_KEY, EXTENSION_NAME, Field, decode_schema
 from lancelake.proto import encodings21_pb2, file2_pb2, file_pb2
 
 MAGIC = b"LANC"
@@ -64,7 +62,7 @@ class Container:
     @property
     def version(self) -> FileVersion:
         """Version of the file."""
-        return from_numbers(*self.version_numbers)
+        return version_from_numbers(*self.version_numbers)
 
     @property
     def num_columns(self) -> int:

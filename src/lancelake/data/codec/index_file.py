@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lancelake.data.codec.address import CodecAddress, CodecWriter
+from lancelake.data.codec.official import CodecAddress, CodecWriter
 from lancelake.data.codec.readers import CodecReader, expect_reader, explained, open_reader
 from lancelake.errors import CorruptTableError, ObjectNotFoundError, UnsupportedError
 from lancelake.format.frozen import computed_once

@@ -18,7 +18,7 @@ from lancelake.data.codec.file_layout import (
     is_fixed_size_structs,
     page_layout,
 )
-from lancelake.data.codec.readers import CodecReader, explained, open_end, open_reader
+from lancelake.data.codec.readers import CodecReader, explained, open_end, open_reader, row_width
 from lancelake.data.codec.transplant import (
     Transplant,
     TransplantedColumns,
@@ -32,13 +32,11 @@ from lancelake.data.codec.workarounds import (
     layout_with_gaps,
     page_seams,
     plain_pages,
-    row_width,
 )
 from lancelake.data.column_reader import ColumnReader, FileShape, RowOffsets, prune, shaped
 from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format.arrow_schema import storage_field
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import DataFile
+from lancelake.format.fragment import DataFile, FileVersion
 from lancelake.format.frozen import parse
 from lancelake.format.ids import FieldId
 from lancelake.format.logical_types import described

@@ -11,7 +11,7 @@ from pyroaring import BitMap
 
 from lancelake.data.codec.file_ends import container_at
 from lancelake.data.codec.stored_offsets import columns_named
-from lancelake.format import roaring
+from lancelake.format.row_address import bitmap_of
 from lancelake.proto import file2_pb2
 from lancelake.storage.instrumented import ColumnRead, IoAccount
 from lancelake.storage.table_files import FileAt
@@ -70,7 +70,7 @@ def _passes(reads: Iterable[ColumnRead]) -> Iterator[tuple[_Projection, BitMap]]
 def _row_set(rows: range | Sequence[int]) -> BitMap:
     if isinstance(rows, range):
         return BitMap(rows)
-    return roaring.of(np.asarray(rows, dtype=np.uint32))
+    return bitmap_of(np.asarray(rows, dtype=np.uint32))
 
 
 def _page_bytes(place: FileAt, columns: tuple[str, ...] | None, rows: BitMap) -> ReadSize:

@@ -14,21 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 
+from lancelake import errors
 from lancelake.caches import CacheKind
-from lancelake.data.codec import address
+from lancelake.data.codec import official
 from lancelake.data.codec.file_ends import container_at, regular_file, sound_end
 from lancelake.data.codec.file_layout import Container
 from lancelake.data.codec.official import file_reader
 from lancelake.data.codec.row_bounds import UncheckedRows, unchecked_rows
 from lancelake.data.codec.stored_offsets import UncheckedPages, columns_named, unchecked_pages
-from lancelake.errors import (
-    CorruptTableError,
-    LanceTableError,
-    ObjectNotFoundError,
-    StorageDeniedError,
-    StorageUnavailableError,
-    UnsupportedError,
-)
 from lancelake.storage.instrumented import BufferRead, ColumnRead, current_account
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
@@ -72,7 +65,7 @@ def ensure_delivered(rows: int, asked: int, path: str) -> None:
     """Raise if a read delivered other rows than it was asked for."""
     if rows != asked:
         problem = f"data file {path} delivered {rows} rows of the {asked} that were asked for"
-        raise CorruptTableError(problem, path=path)
+        raise errors.CorruptTableError(problem, path=path)
 
 
 Result = TypeVar("Result")
@@ -95,7 +88,7 @@ class FileFacts:
     minor: int
 
 
-class LegacyFormatError(UnsupportedError):
+class LegacyFormatError(errors.UnsupportedError):
     """A file has the legacy format, which the codec does not read."""
 
 
@@ -179,7 +172,7 @@ class CodecReader:
     def account(self, rows: range | Sequence[int]) -> None:
         """Add a read of rows to the I/O account of the running operation."""
         account = current_account()
-        if account is not None and not address.holds(self._place):
+        if account is not None and not official.holds(self._place):
             account.add(ColumnRead(place=self._place, columns=self._columns, rows=rows))
 
     def _check(self, rows: range | Sequence[int]) -> None:
@@ -234,7 +227,7 @@ def expect_reader(place: FileAt) -> None:
     if place.root.scheme != "file" or not hasattr(os, "posix_fadvise"):
         return
     # A file that cannot be read is reported when it is opened.
-    with suppress(OSError, LanceTableError):
+    with suppress(OSError, errors.LanceTableError):
         descriptor = os.open(regular_file(place), os.O_RDONLY | os.O_NONBLOCK)
         try:
             start = max(0, os.fstat(descriptor).st_size - _END_BYTES)
@@ -273,17 +266,17 @@ class explained(NamedTuple):  # noqa: N801  # used like a function; a generator 
         pass
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if error is None or isinstance(error, LanceTableError):
+        if error is None or isinstance(error, errors.LanceTableError):
             return
         # A panic in the codec's Rust code is not an Exception, and its class has no public name.
         if isinstance(error, _CODEC_ERRORS) or type(error).__name__ == "PanicException":
             raise _unreadable(self.path, error) from error
 
 
-def _unreadable(path: str, error: BaseException) -> LanceTableError:
+def _unreadable(path: str, error: BaseException) -> errors.LanceTableError:
     if _LEGACY in str(error):
         return LegacyFormatError(f"data file {path} has the legacy format", path=path)
-    return CorruptTableError(f"data file {path} cannot be read: {error}", path=path)
+    return errors.CorruptTableError(f"data file {path} cannot be read: {error}", path=path)
 
 
 def open_end(place: FileAt) -> Container:
@@ -316,9 +309,9 @@ def _opening(place: FileAt) -> Iterator[None]:
     try:
         with explained(place.path):
             yield
-    except ObjectNotFoundError as error:
+    except errors.ObjectNotFoundError as error:
         raise _missing(place) from error
-    except CorruptTableError as error:
+    except errors.CorruptTableError as error:
         raise _reason(place, error) from error.__cause__
 
 
@@ -328,21 +321,30 @@ def _opened(place: FileAt, columns: tuple[str, ...] | None) -> LanceFileReader:
     if place.root.scheme == "file":
         return file_reader(regular_file(place), columns=names)
     if place.root.scheme == "memory":
-        return file_reader(address.local_copy(place), columns=names)
+        return file_reader(official.local_copy(place), columns=names)
     if end is not None and end.tail_start == 0:
-        with address.temporary_file(end.tail) as path:
+        with official.temporary_file(end.tail) as path:
             return file_reader(path, columns=names)
     return file_reader(place.uri, storage_options=place.root.storage_options or None, columns=names)
 
 
-def _reason(place: FileAt, error: CorruptTableError) -> LanceTableError:
+def _reason(place: FileAt, error: errors.CorruptTableError) -> errors.LanceTableError:
     """Find the cause of an error by accessing the file through the store."""
     try:
         missing = not place.store.exists(place.path)
-    except (StorageDeniedError, StorageUnavailableError) as denied:
+    except (errors.StorageDeniedError, errors.StorageUnavailableError) as denied:
         return denied
     return _missing(place) if missing else error
 
 
-def _missing(place: FileAt) -> CorruptTableError:
-    return CorruptTableError(f"data file {place.path} is missing", path=place.path)
+def _missing(place: FileAt) -> errors.CorruptTableError:
+    return errors.CorruptTableError(f"data file {place.path} is missing", path=place.path)
+
+
+def row_width(dtype: pa.DataType) -> int | None:
+    """Return the bytes of a row of vectors of numbers; None for other types."""
+    if not pa.types.is_fixed_size_list(dtype) or not dtype.list_size:
+        return None
+    item = dtype.value_type
+    is_number = pa.types.is_floating(item) or pa.types.is_integer(item)
+    return dtype.list_size * item.bit_width // 8 if is_number else None

@@ -14,25 +14,15 @@ from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
 
 from lancelake.data.arrays.batches import rebatched
-from lancelake.data.byte_source import ByteSource
-from lancelake.data.codec import address
-from lancelake.data.codec.file_layout import (
-    ENTRY,
-    FOOTER,
-    MAGIC,
-    ColumnKind,
-    Container,
-    FileLayout,
-    PhysicalColumn,
-)
+from lancelake.data.codec import file_layout
+from lancelake.data.codec.official import fresh_path
 from lancelake.data.codec.readers import CodecReader, explained, open_copy
 from lancelake.data.codec.stored_offsets import unchecked_pages
-from lancelake.data.column_reader import FileShape, RowOffsets, shaped
+from lancelake.data.column_reader import ByteSource, FileShape, RowOffsets, shaped
 from lancelake.errors import CorruptTableError
 from lancelake.format.frozen import EMPTY_MAP, FrozenMap
 from lancelake.format.ids import NO_PARENT, FieldId
-from lancelake.format.schema import Field, Schema
-from lancelake.format.schema_codec import encode as encode_schema
+from lancelake.format.schema import Field, Schema, encode_schema
 from lancelake.proto import encodings20_pb2, encodings21_pb2, file2_pb2, file_pb2
 from lancelake.threads import Pool
 
@@ -68,7 +58,7 @@ class Transplant:
 
 
 def transplant(
-    container: Container, plan: Transplant, target: Path, *, rows: range | None = None
+    container: file_layout.Container, plan: Transplant, target: Path, *, rows: range | None = None
 ) -> None:
     """Write a data file with some columns of another, under another schema.
 
@@ -86,7 +76,7 @@ def transplant(
 
 
 def windows(
-    container: Container, plan: Transplant, rows: range, *, max_bytes: int
+    container: file_layout.Container, plan: Transplant, rows: range, *, max_bytes: int
 ) -> Iterator[range]:
     """Split rows at page boundaries into parts of about `max_bytes`."""
     num_rows = container.descriptor().length
@@ -104,7 +94,7 @@ def windows(
 
 
 def _sized_pages(
-    container: Container, plan: Transplant, num_rows: int
+    container: file_layout.Container, plan: Transplant, num_rows: int
 ) -> Iterator[tuple[range, int]]:
     for graft in plan.grafts:
         column = container.column(graft.index)
@@ -142,7 +132,7 @@ class _Placement:
 
 
 def _placed(
-    container: Container,
+    container: file_layout.Container,
     graft: Graft,
     placement: _Placement,
     num_rows: int,
@@ -248,11 +238,15 @@ def file_tail(
         extents.append((end, len(data)))
         end += len(data)
         parts.append(data)
-    parts.extend(ENTRY.pack(*extent) for extent in extents)
-    buffers_start = end + ENTRY.size * len(extents)
-    parts.append(ENTRY.pack(start, len(parts[0])))
+    parts.extend(file_layout.ENTRY.pack(*extent) for extent in extents)
+    buffers_start = end + file_layout.ENTRY.size * len(extents)
+    parts.append(file_layout.ENTRY.pack(start, len(parts[0])))
     counts = (1, len(columns))
-    parts.append(FOOTER.pack(columns_start, end, buffers_start, *counts, *version_numbers, MAGIC))
+    parts.append(
+        file_layout.FOOTER.pack(
+            columns_start, end, buffers_start, *counts, *version_numbers, file_layout.MAGIC
+        )
+    )
     return b"".join(parts)
 
 
@@ -285,8 +279,8 @@ _BYTES = (Field(name="item", id=FieldId(0), logical_type="uint8"),)
 
 
 def plan_transplant(
-    layout: FileLayout,
-    columns: Sequence[PhysicalColumn],
+    layout: file_layout.FileLayout,
+    columns: Sequence[file_layout.PhysicalColumn],
     *,
     short_json: Collection[int] = (),
     raw_text: bool = False,
@@ -356,10 +350,10 @@ class _Branch:
         return self.node.with_children(tuple(c.as_field(readable) for c in self.children.values()))
 
 
-def _grafts(column: PhysicalColumn, layout: FileLayout) -> Iterator[Graft]:
+def _grafts(column: file_layout.PhysicalColumn, layout: file_layout.FileLayout) -> Iterator[Graft]:
     yield Graft(
         index=column.index,
-        unwraps_blob=column.kind is ColumnKind.BLOB_V1,
+        unwraps_blob=column.kind is file_layout.ColumnKind.BLOB_V1,
         # Pages of 2.0 files count the items of a list, not its rows.
         pages_hold_rows=layout.version.leaves_only or not column.is_below_list,
     )
@@ -367,11 +361,11 @@ def _grafts(column: PhysicalColumn, layout: FileLayout) -> Iterator[Graft]:
         yield Graft(index=index, pages_hold_rows=False)
 
 
-def _readable(column: PhysicalColumn, *, is_short_json: bool) -> Field:
+def _readable(column: file_layout.PhysicalColumn, *, is_short_json: bool) -> Field:
     """Return the node of a column with a type that the codec reads correctly."""
-    if column.kind is ColumnKind.BLOB_V2:
+    if column.kind is file_layout.ColumnKind.BLOB_V2:
         return replace(column.field, metadata=_PACKED)
-    if column.kind is ColumnKind.BLOB_V1:
+    if column.kind is file_layout.ColumnKind.BLOB_V1:
         struct = replace(column.field, logical_type="struct", metadata=_PACKED)
         return struct.with_children(_POSITION_AND_SIZE)
     if column.width > 1:
@@ -403,7 +397,7 @@ class TransplantedColumns:
     """Some columns of one file; windows of them are copied to local disk, read and removed."""
 
     schema: pa.Schema
-    container: Container
+    container: file_layout.Container
     plan: Transplant
     shapes: tuple[FileShape, ...]
 
@@ -445,7 +439,7 @@ class TransplantedColumns:
     @contextmanager
     def _reader(self, rows: range) -> Iterator[CodecReader]:
         """Open a temporary transplant of these rows."""
-        target = address.fresh_path()
+        target = fresh_path()
         try:
             with explained(self.container.source.name):
                 unchecked = unchecked_pages(

@@ -23,7 +23,7 @@ from lancelake.data.codec.file_layout import (
     levels_above_lists,
     page_layout,
 )
-from lancelake.data.codec.readers import CodecReader, explained
+from lancelake.data.codec.readers import CodecReader, explained, row_width
 from lancelake.data.column_reader import ColumnReader, RowOffsets
 from lancelake.errors import CorruptTableError
 from lancelake.proto import encodings20_pb2, encodings21_pb2, file2_pb2
@@ -163,7 +163,6 @@ class SeamedColumns:
         yield range(start, stop)
 
 
-_BYTE = 8
 # For less, it is not worth to look at the pages.
 _LEAST_BYTES = 1 << 20
 # More rows are read faster by several threads, which the codec has.
@@ -192,15 +191,6 @@ class PlainPages:
             within = (start - self.first_rows[page]) * self.width
             yield self.starts[page] + within, (last - start) * self.width
             start, page = last, page + 1
-
-
-def row_width(dtype: pa.DataType) -> int | None:
-    """Return the bytes of a row of vectors of numbers; None for other types."""
-    if not pa.types.is_fixed_size_list(dtype) or not dtype.list_size:
-        return None
-    item = dtype.value_type
-    is_number = pa.types.is_floating(item) or pa.types.is_integer(item)
-    return dtype.list_size * item.bit_width // _BYTE if is_number else None
 
 
 def plain_pages(container: Container, index: int, dtype: pa.DataType) -> PlainPages | None:

@@ -11,13 +11,12 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from lancelake.data.byte_source import ByteSource
+from lancelake.data.column_reader import ByteSource
 from lancelake.errors import CorruptTableError, InvalidRequestError
-from lancelake.format import schema_codec
 from lancelake.format.fragment import DataFile
 from lancelake.format.frozen import parse
 from lancelake.format.ids import FieldId
-from lancelake.format.schema import Schema
+from lancelake.format.schema import Schema, decode_schema
 from lancelake.proto import file_pb2, table_pb2
 
 T = TypeVar("T")
@@ -234,7 +233,7 @@ def load_schema(source: ByteSource) -> Schema:
     size_bytes = source.size_bytes()
     tail = _tail(source, size_bytes)
     message = LegacyReads(source, size_bytes=size_bytes, known=[tail]).run(_manifest(tail))
-    return schema_codec.decode(message.fields, {})
+    return decode_schema(message.fields, {})
 
 
 def _tail(source: ByteSource, size_bytes: int) -> Chunk:

@@ -6,11 +6,10 @@ import json
 import uuid
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import cast
 
 from lancelake.errors import CorruptTableError
-from lancelake.format import index_meta
-from lancelake.format.frozen import parse, restore_unknown, unknown_bytes
+from lancelake.format.frozen import Codec, Conversion, parse
+from lancelake.format.index_meta import UUID
 from lancelake.proto import table_pb2
 
 FIRST_GENERATION = 1
@@ -111,6 +110,26 @@ class RegionManifest:
         return replace(self, version=self.version + 1, status=table_pb2.REGION_ACTIVE)
 
 
+_FIELD_VALUE = Conversion(
+    lambda entry: (entry.field_id, entry.value),
+    lambda pair: table_pb2.RegionFieldEntry(field_id=pair[0], value=pair[1]),
+)
+_MANIFEST = Codec(
+    RegionManifest,
+    table_pb2.RegionManifest,
+    names={
+        "spec_id": "region_spec_id",
+        "replay_after": "replay_after_wal_entry_position",
+        "last_seen": "wal_entry_position_last_seen",
+        "generations": "flushed_generations",
+        "field_values": "region_field_entries",
+    },
+    region_id=UUID,
+    generations=Codec(Generation, table_pb2.FlushedGeneration),
+    field_values=_FIELD_VALUE,
+)
+
+
 def decode(data: bytes) -> RegionManifest:
     """Read a manifest."""
     message = table_pb2.RegionManifest()
@@ -119,40 +138,13 @@ def decode(data: bytes) -> RegionManifest:
         if getattr(message, name) > _MAX_COUNTER:
             msg = f"region manifest has an invalid {name}: {getattr(message, name)}"
             raise CorruptTableError(msg)
-    return RegionManifest(
-        region_id=index_meta.decode_uuid(message.region_id),
-        version=message.version,
-        spec_id=message.region_spec_id,
-        writer_epoch=message.writer_epoch,
-        replay_after=message.replay_after_wal_entry_position,
-        last_seen=message.wal_entry_position_last_seen,
-        current_generation=message.current_generation,
-        generations=tuple(_decode_generation(g) for g in message.flushed_generations),
-        field_values=tuple((e.field_id, e.value) for e in message.region_field_entries),
-        status=message.status,
-        unknown=unknown_bytes(message),
-    )
+    return _MANIFEST.decode(message)
 
 
 def encode(manifest: RegionManifest) -> bytes:
     """Write a manifest."""
-    message = table_pb2.RegionManifest(
-        region_id=index_meta.encode_uuid(manifest.region_id),
-        version=manifest.version,
-        region_spec_id=manifest.spec_id,
-        writer_epoch=manifest.writer_epoch,
-        replay_after_wal_entry_position=manifest.replay_after,
-        wal_entry_position_last_seen=manifest.last_seen,
-        current_generation=manifest.current_generation,
-        flushed_generations=[_encode_generation(g) for g in manifest.generations],
-        region_field_entries=[
-            table_pb2.RegionFieldEntry(field_id=field_id, value=value)
-            for field_id, value in manifest.field_values
-        ],
-        status=cast("table_pb2.RegionStatus", manifest.status),
-    )
-    restore_unknown(message, manifest.unknown)
-    return message.SerializeToString(deterministic=True)
+    encoded: bytes = _MANIFEST.encode(manifest).SerializeToString(deterministic=True)
+    return encoded
 
 
 def encode_hint(version: int) -> bytes:
@@ -167,29 +159,3 @@ def decode_hint(data: bytes) -> int | None:
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return version if isinstance(version, int) and version > 0 else None
-
-
-def _decode_generation(message: table_pb2.FlushedGeneration) -> Generation:
-    def size(name: str) -> int | None:
-        return getattr(message, name) if message.HasField(name) else None
-
-    return Generation(
-        generation=message.generation,
-        path=message.path,
-        in_memory_bytes=size("in_memory_bytes"),
-        physical_rows=size("physical_rows"),
-        primary_key_bytes=size("primary_key_bytes"),
-        unknown=unknown_bytes(message),
-    )
-
-
-def _encode_generation(flushed: Generation) -> table_pb2.FlushedGeneration:
-    message = table_pb2.FlushedGeneration(
-        generation=flushed.generation,
-        path=flushed.path,
-        in_memory_bytes=flushed.in_memory_bytes,
-        physical_rows=flushed.physical_rows,
-        primary_key_bytes=flushed.primary_key_bytes,
-    )
-    restore_unknown(message, flushed.unknown)
-    return message

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lancelake.errors import CorruptTableError
-from lancelake.format.arrow_message import stream_size
+from lancelake.format.deletion import stream_size
 from lancelake.format.frozen import FrozenMap
 
 ROOT = "_mem_wal"

@@ -19,7 +19,7 @@ from lancelake.expr.literals import is_binary, is_float, is_text
 from lancelake.format import hashing
 from lancelake.format.hashing import U64
 from lancelake.format.index_meta import IndexDetails
-from lancelake.format.primary_key import DEFAULT_ITEMS, DEFAULT_PROBABILITY
+from lancelake.format.operations import DEFAULT_ITEMS, DEFAULT_PROBABILITY
 from lancelake.index import kind
 from lancelake.index import kind as index_kind
 from lancelake.index.row_sets import Answer

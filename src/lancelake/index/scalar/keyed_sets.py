@@ -20,8 +20,9 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
-from lancelake.format import deletion, roaring
+from lancelake.format.deletion import decode_bitmap
 from lancelake.format.index_meta import IndexFile
+from lancelake.format.row_address import upper_bound
 from lancelake.index import cache, kind, row_sets
 from lancelake.index import order as key_order
 from lancelake.index.sort import row_schema
@@ -88,7 +89,7 @@ def _is_below(data: bytes, end: int) -> bool:
     if not end:
         return False
     try:
-        bound = roaring.upper_bound(data)
+        bound = upper_bound(data)
     except ValueError:
         return False  # decoding reports the damage
     return bound is not None and bound < end
@@ -113,7 +114,7 @@ def _union(sets: Sequence[StoredSet]) -> StoredSet:
 
 
 def _decode(data: bytes) -> BitMap:
-    return deletion.decode_bitmap(data, what="row ids of an index file")
+    return decode_bitmap(data, what="row ids of an index file")
 
 
 def _encode(part: BitMap) -> bytes:

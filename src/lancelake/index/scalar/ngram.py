@@ -28,14 +28,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancelake.data.codec import address
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
+from lancelake.data.codec.official import fresh_path
 from lancelake.errors import CorruptTableError
+from lancelake.expr.build import AllOf, AnyOf, Contains, Need, need_of
 from lancelake.expr.condition import Leaf
 from lancelake.expr.literals import is_text
-from lancelake.expr.text_need import AllOf, AnyOf, Contains, Need, need_of
-from lancelake.format import roaring
 from lancelake.format.index_meta import IndexDetails, IndexFile
+from lancelake.format.row_address import decode_treemap, encode_treemap
 from lancelake.index import cache, kind
 from lancelake.index import kind as index_kind
 from lancelake.index.row_sets import EMPTY, Answer, RowIds, U64Array, union
@@ -365,7 +365,7 @@ def write(postings: Iterable[Posting], folder: SegmentFolder) -> IndexFile:
 
 def decode(data: bytes, path: str) -> RowIds:
     """Read the rows of a trigram."""
-    return RowIds.within(roaring.decode(data, what=f"a posting list of index file {path}"))
+    return RowIds.within(decode_treemap(data, what=f"a posting list of index file {path}"))
 
 
 def read(batches: Iterable[pa.RecordBatch], path: str) -> Iterator[Posting]:
@@ -386,7 +386,7 @@ def _batches(postings: Iterable[Posting]) -> Iterator[pa.RecordBatch]:
     size = 0
     for posting in postings:
         tokens.append(posting.token)
-        lists.append(roaring.encode(posting.rows.parts))
+        lists.append(encode_treemap(posting.rows.parts))
         size += len(lists[-1])
         if size >= _BYTES_AT_ONCE or len(tokens) >= _ROWS_AT_ONCE:
             yield _batch(tokens, lists)
@@ -402,7 +402,7 @@ def _batch(tokens: list[int], lists: list[bytes]) -> pa.RecordBatch:
 
 def _put_aside(postings: Iterator[Posting]) -> Iterator[Posting]:
     """Spill postings to a local file, and return a stream that reads them back."""
-    path = address.fresh_path()
+    path = fresh_path()
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, _SCHEMA) as writer:
         for batch in _batches(postings):
             writer.write_batch(batch)

@@ -20,10 +20,9 @@ from pyroaring import BitMap
 
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
 from lancelake.errors import CorruptTableError
-from lancelake.format import roaring
 from lancelake.format.ids import MAX_FRAGMENT_ID, MAX_ROWS
 from lancelake.format.index_meta import IndexFile
-from lancelake.format.row_address import fragment_of, split
+from lancelake.format.row_address import bitmap_of, fragment_of, split
 from lancelake.index import row_sets
 from lancelake.index.kind import ROW_ID, VALUE, IdKind, IndexKind, OpenSegment, SegmentFacts
 
@@ -200,7 +199,7 @@ class ZoneSegment(OpenSegment):
 
     def fragments(self) -> BitMap:
         """Return the fragments that have a zone."""
-        return roaring.of(self.rows.fragments.astype(np.uint32))
+        return bitmap_of(self.rows.fragments.astype(np.uint32))
 
 
 class ZoneFileWriter:

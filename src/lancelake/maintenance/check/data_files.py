@@ -10,19 +10,12 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancelake import errors
 from lancelake.data.codec.file_ends import sound_end
 from lancelake.data.column_reader import split
 from lancelake.data.text_repair import StoredText
 from lancelake.engine.port import Engine
-from lancelake.errors import (
-    CorruptTableError,
-    LanceTableError,
-    ObjectNotFoundError,
-    StorageUnavailableError,
-)
-from lancelake.format import file_version
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.fragment import DataFile, FileVersion, Fragment, version_from_numbers
 from lancelake.format.ids import TOMBSTONE, FragmentId
 from lancelake.format.logical_types import described
 from lancelake.format.manifest import FeatureFlags
@@ -30,8 +23,8 @@ from lancelake.format.schema import Field, Schema
 from lancelake.interrupts import pass_on
 from lancelake.maintenance.check.finding import (
     Finding,
+    Severity,
     Subject,
-    TaskFinding,
     encode,
     run_fragile_tasks,
     run_tasks,
@@ -81,49 +74,49 @@ def _present(subject: Subject) -> Iterator[tuple[DataFile, FileAt]]:
             yield file, place
 
 
-def _end(file: DataFile, place: FileAt) -> Iterator[TaskFinding]:
+def _end(file: DataFile, place: FileAt) -> Iterator[Finding]:
     try:
         tail, _ = place.store.get_suffix(place.path, length=_FOOTER.size)
-    except ObjectNotFoundError:
+    except errors.ObjectNotFoundError:
         # The file was removed after its size was requested.
         return
     if len(tail) < _FOOTER.size or not tail.endswith(_MAGIC):
         message = f"the file ends with {tail[-4:]!r} instead of {_MAGIC!r}"
-        yield TaskFinding(code="data-file-damaged", message=message, path=place.path, hint=LOST)
+        yield Finding(Severity.ERROR, "data-file-damaged", message, path=place.path, hint=LOST)
         return
     columns, major, minor, _ = _FOOTER.unpack(tail)
     try:
-        version = file_version.from_numbers(major, minor)
-    except LanceTableError as error:
-        yield TaskFinding(code="file-version-unknown", message=error.problem, path=place.path)
+        version = version_from_numbers(major, minor)
+    except errors.LanceTableError as error:
+        yield Finding(Severity.ERROR, "file-version-unknown", error.problem, path=place.path)
         return
     if version is not _version(file):
         message = (
             f"the file itself has version {major}.{minor}, its entry "
             f"{file.file_major_version}.{file.file_minor_version}"
         )
-        yield TaskFinding(code="data-file-version", message=message, path=place.path)
+        yield Finding(Severity.ERROR, "data-file-version", message, path=place.path)
         return
     if version is FileVersion.LEGACY:
         return
     try:
         sound_end(place)
-    except CorruptTableError as error:
-        yield TaskFinding(
-            code="data-file-damaged", message=error.problem, path=place.path, hint=LOST
+    except errors.CorruptTableError as error:
+        yield Finding(
+            Severity.ERROR, "data-file-damaged", error.problem, path=place.path, hint=LOST
         )
         return
     if max(file.column_indices, default=-1) >= columns:
         message = (
             f"the entry lists column {max(file.column_indices)}, but the file has {columns} columns"
         )
-        yield TaskFinding(code="file-columns", message=message, path=place.path)
+        yield Finding(Severity.ERROR, "file-columns", message, path=place.path)
 
 
 def _version(file: DataFile) -> FileVersion | None:
     try:
         return file.version
-    except LanceTableError:
+    except errors.LanceTableError:
         return None
 
 
@@ -212,7 +205,7 @@ def _columns(subject: Subject, file: DataFile) -> Iterator[Finding]:
 
 def _file(subject: Subject, fragment: Fragment, file: DataFile, place: FileAt) -> Iterator[Finding]:
     size = subject.sizes.of(place)
-    if isinstance(size, LanceTableError):
+    if isinstance(size, errors.LanceTableError):
         yield subject.error("file-unreadable", size.problem, path=place.path)
     elif size is None:
         yield subject.error(
@@ -289,9 +282,9 @@ def check_rows(subject: Subject, seen: Seen, engine: Engine | None = None) -> It
         request = ScanRequest(columns=(field.name,), include_deleted_rows=True)
         try:
             scan = plan(subject.snapshot, request)
-        except StorageUnavailableError:
+        except errors.StorageUnavailableError:
             raise
-        except LanceTableError as error:
+        except errors.LanceTableError as error:
             message = f"column {field.name!r} cannot be read: {error.problem}"
             yield subject.error("column-unreadable", message)
             continue
@@ -304,7 +297,7 @@ def check_rows(subject: Subject, seen: Seen, engine: Engine | None = None) -> It
     yield from run_fragile_tasks(subject, "values", tasks, engine)
 
 
-def _column(field: Field, task: ScanTask) -> Iterator[TaskFinding]:
+def _column(field: Field, task: ScanTask) -> Iterator[Finding]:
     fragment = task.fragment
     rows = nulls = 0
     try:
@@ -313,7 +306,7 @@ def _column(field: Field, task: ScanTask) -> Iterator[TaskFinding]:
             nulls += forbidden_nulls(batch.column(0), described(field))
         if nulls and fragment.deletion_file is not None:
             nulls = _nulls_in_live_rows(field, task)
-    except StorageUnavailableError:
+    except errors.StorageUnavailableError:
         raise
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
@@ -326,24 +319,12 @@ def _column(field: Field, task: ScanTask) -> Iterator[TaskFinding]:
             f"column {field.name!r} of fragment {fragment.id} has {rows} rows, "
             f"the manifest says {fragment.physical_rows}"
         )
-        yield TaskFinding(
-            code="row-count",
-            message=message,
-            path=_path(fragment),
-            fragment=fragment.id,
-            column=field.name,
-        )
+        yield _of_column("row-count", message, fragment, field)
     if nulls:
         message = (
             f"column {field.name!r} of fragment {fragment.id} has {nulls} nulls but is not nullable"
         )
-        yield TaskFinding(
-            code="null-forbidden",
-            message=message,
-            path=_path(fragment),
-            fragment=fragment.id,
-            column=field.name,
-        )
+        yield _of_column("null-forbidden", message, fragment, field)
 
 
 def _nulls_in_live_rows(field: Field, task: ScanTask) -> int:
@@ -352,13 +333,13 @@ def _nulls_in_live_rows(field: Field, task: ScanTask) -> int:
     return sum(forbidden_nulls(batch.column(0), described(field)) for batch in execute(live))
 
 
-def _invalid_text(field: Field, task: ScanTask) -> TaskFinding | None:
+def _invalid_text(field: Field, task: ScanTask) -> Finding | None:
     """Return a finding about invalid UTF-8; None if a column is unreadable for another reason."""
     fragment, spec = task.fragment, task.spec
     column = StoredText(files=spec.files, manifest=spec.manifest_at, fragment=fragment, field=field)
     try:
         paths = column.invalid_paths()
-    except StorageUnavailableError:
+    except errors.StorageUnavailableError:
         raise
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
@@ -371,9 +352,10 @@ def _invalid_text(field: Field, task: ScanTask) -> TaskFinding | None:
         f"column {field.name!r} of fragment {fragment.id} has strings that are not UTF-8, "
         f"so that none of its values can be read: {', '.join(paths)}"
     )
-    return TaskFinding(
-        code=INVALID_TEXT,
-        message=message,
+    return Finding(
+        Severity.ERROR,
+        INVALID_TEXT,
+        message,
         path=_text_file(fragment, field),
         hint="Replace the invalid bytes with `lancelake repair --replace-invalid-utf8 --apply`.",
         fragment=fragment.id,
@@ -381,15 +363,16 @@ def _invalid_text(field: Field, task: ScanTask) -> TaskFinding | None:
     )
 
 
-def _unreadable(field: Field, fragment: Fragment, error: BaseException) -> TaskFinding:
-    message = f"column {field.name!r} of fragment {fragment.id} cannot be read: {_reason(error)}"
-    return TaskFinding(
-        code="column-unreadable",
-        message=message,
-        path=_path(fragment),
-        fragment=fragment.id,
-        column=field.name,
+def _of_column(code: str, message: str, fragment: Fragment, field: Field) -> Finding:
+    place = _path(fragment)
+    return Finding(
+        Severity.ERROR, code, message, path=place, fragment=fragment.id, column=field.name
     )
+
+
+def _unreadable(field: Field, fragment: Fragment, error: BaseException) -> Finding:
+    message = f"column {field.name!r} of fragment {fragment.id} cannot be read: {_reason(error)}"
+    return _of_column("column-unreadable", message, fragment, field)
 
 
 def forbidden_nulls(array: pa.Array, field: Field) -> int:
@@ -419,7 +402,7 @@ def _is_list(dtype: pa.DataType) -> bool:
 
 
 def _reason(error: BaseException) -> str:
-    return error.problem if isinstance(error, LanceTableError) else str(error)
+    return error.problem if isinstance(error, errors.LanceTableError) else str(error)
 
 
 def _text_file(fragment: Fragment, field: Field) -> str | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partialmethod
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.isolated import FragileTask, run_isolated
@@ -35,13 +35,14 @@ class Severity(Enum):
     INFO = "info"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One violated rule; `code` is stable, the texts are not."""
 
     severity: Severity
     code: str
     message: str
+    _: KW_ONLY
     version: int | None = None
     branch: str | None = None
     path: str | None = None
@@ -79,27 +80,18 @@ def guarded(
         message = f"{what} could not be checked: {error.problem}"
         # The advice of a class is to run this check.
         hint = None if error.next_step == error.action else error.next_step
-        yield _failed("unchecked", message, hint, version, branch)
+        yield Finding(
+            Severity.ERROR, "unchecked", message, version=version, branch=branch, hint=hint
+        )
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001  # damage may surface as anything, even a panic
         pass_on(error)
         message = f"the check of {what} failed: {type(error).__name__}: {error}"
         hint = "The table is damaged in an unexpected way; please report it."
-        yield _failed("check-failed", message, hint, version, branch)
-
-
-def _failed(
-    code: str, message: str, hint: str | None, version: int | None, branch: str | None
-) -> Finding:
-    return Finding(
-        severity=Severity.ERROR,
-        code=code,
-        message=message,
-        version=version,
-        branch=branch,
-        hint=hint,
-    )
+        yield Finding(
+            Severity.ERROR, "check-failed", message, version=version, branch=branch, hint=hint
+        )
 
 
 # A file's size; None if it does not exist; an error if the store request failed.
@@ -222,24 +214,6 @@ class Subject:
             for file in fragment.files:
                 yield fragment, file
 
-    def error(
-        self, code: str, message: str, *, path: str | None = None, hint: str | None = None
-    ) -> Finding:
-        """Return an error: something violates the format."""
-        return self.finding(Severity.ERROR, code, message, path=path, hint=hint)
-
-    def warning(
-        self, code: str, message: str, *, path: str | None = None, hint: str | None = None
-    ) -> Finding:
-        """Return a warning: something needs attention."""
-        return self.finding(Severity.WARNING, code, message, path=path, hint=hint)
-
-    def info(
-        self, code: str, message: str, *, path: str | None = None, hint: str | None = None
-    ) -> Finding:
-        """Return an info: something harmless."""
-        return self.finding(Severity.INFO, code, message, path=path, hint=hint)
-
     def finding(
         self,
         severity: Severity,
@@ -250,15 +224,14 @@ class Subject:
         hint: str | None = None,
     ) -> Finding:
         """Return a finding about this version."""
+        version, branch = self.snapshot.version, self.snapshot.branch
         return Finding(
-            severity=severity,
-            code=code,
-            message=message,
-            version=self.snapshot.version,
-            branch=self.snapshot.branch,
-            path=path,
-            hint=hint,
+            severity, code, message, version=version, branch=branch, path=path, hint=hint
         )
+
+    error = partialmethod(finding, Severity.ERROR)
+    warning = partialmethod(finding, Severity.WARNING)
+    info = partialmethod(finding, Severity.INFO)
 
     def _fragment(self, position: int) -> Fragment | LanceTableError:
         try:
@@ -267,21 +240,8 @@ class Subject:
             return error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFinding:
-    """A finding about a file of a version."""
-
-    code: str
-    message: str
-    path: str | None = None
-    hint: str | None = None
-    fragment: int | None = None
-    column: str | None = None
-    severity: Severity = Severity.ERROR
-
-
-def encode(found: Iterable[TaskFinding]) -> bytes:
-    """Encode the findings of a task."""
+def encode(found: Iterable[Finding]) -> bytes:
+    """Encode the findings of a task, which knows the file but not the version."""
     return json.dumps([asdict(each) | {"severity": each.severity.value} for each in found]).encode()
 
 
@@ -310,7 +270,5 @@ def _decoded(subject: Subject, results: Iterator[bytes]) -> Iterator[Finding]:
     snapshot = subject.snapshot
     for result in results:
         for each in json.loads(result):
-            severity = Severity(each.pop("severity"))
-            yield Finding(
-                **each, severity=severity, version=snapshot.version, branch=snapshot.branch
-            )
+            about = {"version": snapshot.version, "branch": snapshot.branch}
+            yield Finding(**each | about | {"severity": Severity(each["severity"])})

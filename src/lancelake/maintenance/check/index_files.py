@@ -24,14 +24,13 @@ from lancelake.maintenance.check.finding import (
     Finding,
     Severity,
     Subject,
-    TaskFinding,
     encode,
     run_fragile_tasks,
 )
 from lancelake.storage.location import Location
 from lancelake.storage.store import confined_path
 from lancelake.storage.table_files import FileAt
-from lancelake.txn import fragment_reuse
+from lancelake.txn.fragments import follow_moves
 
 _REBUILD = "Queries cannot use the index; rebuild it."
 _GOOD_COVERAGE = 0.8
@@ -181,7 +180,7 @@ def _low_coverage(subject: Subject, indices: tuple[IndexMetadata, ...]) -> Itera
 def _followed(indices: tuple[IndexMetadata, ...]) -> tuple[IndexMetadata, ...]:
     """Return entries with the coverage that recorded moves give them, where these are readable."""
     try:
-        return fragment_reuse.followed(indices)
+        return follow_moves(indices)
     except LanceTableError:
         return ()
 
@@ -228,7 +227,7 @@ class CheckSegment:
     def lost(self, reason: str) -> bytes:
         """Return the finding about a segment that ends the process which reads it."""
         message = f"index {self.index!r} cannot be read: to read it ends the process ({reason})"
-        return encode([TaskFinding(code="index-file-damaged", message=message, hint=_HINT)])
+        return encode([Finding(Severity.ERROR, "index-file-damaged", message, hint=_HINT)])
 
 
 def check_index_files(
@@ -274,7 +273,7 @@ def _read_files(segment: StoredSegment) -> None:
             reader.buffer_at(number)
 
 
-def _segment(stored: StoredIndices, index: IndexMetadata) -> Iterator[TaskFinding]:
+def _segment(stored: StoredIndices, index: IndexMetadata) -> Iterator[Finding]:
     try:
         with reading_index(index.name):
             segment = stored.segment(index)
@@ -290,11 +289,12 @@ def _segment(stored: StoredIndices, index: IndexMetadata) -> Iterator[TaskFindin
         raise
     except UnsupportedError as error:
         message = f"index {index.name!r} is not used here: {error.problem}"
-        yield TaskFinding(code="index-unsupported", message=message, severity=Severity.INFO)
+        yield Finding(Severity.INFO, "index-unsupported", message)
     except LanceTableError as error:
         path = error.facts.get("path")
-        yield TaskFinding(
-            code="index-file-damaged",
+        yield Finding(
+            Severity.ERROR,
+            "index-file-damaged",
             message=error.problem,
             path=str(path) if path else None,
             hint=_HINT,

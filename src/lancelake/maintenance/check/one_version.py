@@ -13,14 +13,13 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.data.fragment_reader import stored_rows
 from lancelake.engine.port import Engine
 from lancelake.errors import CorruptTableError, LanceTableError, StorageUnavailableError
-from lancelake.format import layout, primary_key, transaction
+from lancelake.format import layout, primary_key
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.format.manifest import FeatureFlags, unknown_writer_flags
-from lancelake.format.operations import Clone, UnknownOperation
+from lancelake.format.operations import Clone, Transaction, UnknownOperation, decode_transaction
 from lancelake.format.schema import Field
-from lancelake.format.transaction import Transaction
 from lancelake.interrupts import pass_on
 from lancelake.maintenance.check.data_files import check_data_files, check_footers
 from lancelake.maintenance.check.finding import (
@@ -28,7 +27,6 @@ from lancelake.maintenance.check.finding import (
     Finding,
     Severity,
     Subject,
-    TaskFinding,
     encode,
     guarded,
     run_tasks,
@@ -188,7 +186,7 @@ def check_transaction(subject: Subject) -> Iterator[Finding]:
     inline = subject.snapshot.file.inline_transaction
     path = layout.transaction(subject.snapshot.manifest.transaction_file)
     try:
-        found = transaction.decode(inline) if inline is not None else _load(subject)
+        found = decode_transaction(inline) if inline is not None else _load(subject)
     except LanceTableError as error:
         where = None if inline is not None else path
         yield subject.error("transaction-damaged", error.problem, path=where, hint=_STUCK)
@@ -245,7 +243,7 @@ def _load(subject: Subject) -> Transaction | None:
     size = subject.sizes.of(place)
     if isinstance(size, LanceTableError):
         raise size
-    return None if size is None else transaction.decode(place.store.get(place.path))
+    return None if size is None else decode_transaction(place.store.get(place.path))
 
 
 def check_fragments(subject: Subject) -> Iterator[Finding]:
@@ -406,7 +404,7 @@ class CheckCounts:
         """Open the files and return the findings."""
         return encode(found for fragment in self.fragments for found in self._fragment(fragment))
 
-    def _fragment(self, fragment: Fragment) -> Iterator[TaskFinding]:
+    def _fragment(self, fragment: Fragment) -> Iterator[Finding]:
         for file in fragment.files:
             try:
                 rows = stored_rows(self.files, file)
@@ -417,14 +415,14 @@ class CheckCounts:
             except BaseException as error:  # noqa: BLE001  # the codec panics on some damage
                 pass_on(error)
                 reason = error.problem if isinstance(error, LanceTableError) else str(error)
-                yield TaskFinding(code="file-unreadable", message=reason, path=file.path)
+                yield Finding(Severity.ERROR, "file-unreadable", reason, path=file.path)
                 continue
             if fragment.physical_rows not in (None, rows):
                 message = (
                     f"the file holds {rows} rows of fragment {fragment.id}, "
                     f"the manifest records {fragment.physical_rows}"
                 )
-                yield TaskFinding(code="row-count", message=message, path=file.path)
+                yield Finding(Severity.ERROR, "row-count", message, path=file.path)
 
 
 def _compare_row_counts(subject: Subject) -> Iterator[Finding]:

@@ -11,12 +11,13 @@ from typing import TypeVar
 from lancelake.errors import LanceTableError, ObjectNotFoundError, StorageUnavailableError
 from lancelake.format import layout
 from lancelake.format import refs as documents
-from lancelake.format.ids import Version, is_detached
+from lancelake.format.ids import Version
 from lancelake.format.layout import (
     ManifestName,
     ManifestNaming,
     ensure_branch_name,
     ensure_tag_name,
+    is_detached,
     parse_manifest_name,
 )
 from lancelake.format.refs import Branch, Tag
@@ -66,13 +67,7 @@ class CheckedLine:
     ) -> Finding:
         """Return a finding about the line."""
         return Finding(
-            severity=severity,
-            code=code,
-            message=message,
-            version=version,
-            branch=self.branch,
-            path=path,
-            hint=hint,
+            severity, code, message, version=version, branch=self.branch, path=path, hint=hint
         )
 
 
@@ -184,7 +179,7 @@ def check_refs(refs: CheckedRefs, lines: Mapping[str | None, CheckedLine]) -> It
     for name, tag in refs.tags.items():
         line = versions.get(_line(tag.branch), {})
         if tag.version not in line:
-            yield _finding(
+            yield Finding(
                 Severity.ERROR,
                 "tag-target-missing",
                 f"tag {name!r} refers to version {tag.version} of {tag.branch or _MAIN}, "
@@ -204,7 +199,7 @@ def check_zombies(main: Location, refs: CheckedRefs) -> Iterator[Finding]:
     damaged = {finding.path for finding in refs.damage}
     for name in _roots(main, layout.TREE, depth=0):
         if name not in refs.branches and layout.branch(name) not in damaged:
-            yield _finding(
+            yield Finding(
                 Severity.WARNING,
                 "branch-zombie",
                 f"{layout.branch_root(name)} contains versions, but branch {name!r} does not exist",
@@ -247,13 +242,13 @@ def _load(
 
 def _damaged(path: str, error: LanceTableError) -> Finding:
     hint = "Write the document again, or delete it."
-    return _finding(Severity.ERROR, "ref-damaged", error.problem, path=path, hint=hint)
+    return Finding(Severity.ERROR, "ref-damaged", error.problem, path=path, hint=hint)
 
 
 def _tag_size(name: str, tag: Tag, location: Location, manifest: str) -> Iterator[Finding]:
     size = location.store.head(manifest).size_bytes
     if size != tag.manifest_size:
-        yield _finding(
+        yield Finding(
             Severity.WARNING,
             "tag-manifest-size",
             f"tag {name!r} records a manifest size of {tag.manifest_size} bytes, but the "
@@ -267,7 +262,7 @@ def _branch(
     name: str, branch: Branch, versions: Mapping[str | None, Mapping[Version, ManifestName]]
 ) -> Iterator[Finding]:
     if not versions.get(name):
-        yield _finding(
+        yield Finding(
             Severity.ERROR,
             "branch-root-missing",
             f"branch {name!r} has no versions",
@@ -276,14 +271,14 @@ def _branch(
         )
     parent = _line(branch.parent_branch)
     if parent not in versions:
-        yield _finding(
+        yield Finding(
             Severity.ERROR,
             "branch-parent-missing",
             f"branch {name!r} forked from branch {parent!r}, which does not exist",
             path=layout.branch(name),
         )
     elif branch.parent_version not in versions[parent]:
-        yield _finding(
+        yield Finding(
             Severity.WARNING,
             "branch-fork-missing",
             f"branch {name!r} was forked from version {branch.parent_version} of "
@@ -306,9 +301,3 @@ def _roots(main: Location, folder: str, *, depth: int) -> Iterator[str]:
 
 def _line(branch: str | None) -> str | None:
     return None if branch in (None, _MAIN) else branch
-
-
-def _finding(
-    severity: Severity, code: str, message: str, *, path: str, hint: str | None = None
-) -> Finding:
-    return Finding(severity=severity, code=code, message=message, path=path, hint=hint)

@@ -7,18 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake import errors
+from lancelake.commit.snapshot import Snapshot, branch_location
 from lancelake.engine.port import Engine, LocalEngine
-from lancelake.errors import (
-    LanceTableError,
-    StorageUnavailableError,
-    TableNotFoundError,
-    UnsupportedError,
-    VersionNotFoundError,
-)
 from lancelake.format import layout
-from lancelake.format.ids import is_detached
-from lancelake.format.layout import ManifestName
+from lancelake.format.layout import ManifestName, is_detached
 from lancelake.format.operations import Clone
 from lancelake.maintenance.check.finding import (
     FileSizes,
@@ -40,7 +33,6 @@ from lancelake.maintenance.check.refs import (
 )
 from lancelake.maintenance.reachable import Family, FileKind, Reach, list_files, needed_by
 from lancelake.storage.location import Location
-from lancelake.table.open import branch_location
 
 _KINDS = {
     layout.DATA: "data file",
@@ -65,9 +57,9 @@ def check_orphans(
     try:
         family = Family.load(lines[0].location, main)
         needed = needed_by((family.own, *family.others), engine)
-    except StorageUnavailableError:
+    except errors.StorageUnavailableError:
         raise
-    except LanceTableError as error:
+    except errors.LanceTableError as error:
         reason = f"the files of versions cannot be read ({error.problem})"
         yield from (_unknown(line, reason) for line in lines)
         return
@@ -121,7 +113,9 @@ def check(
     """
     line = CheckedLine.load(location, branch=None)
     if not line.names:
-        raise TableNotFoundError("no Lance table was found at this location", table=location.uri)
+        raise errors.TableNotFoundError(
+            "no Lance table was found at this location", table=location.uri
+        )
     run = _Run(data=data, versions=versions, on_progress=on_progress, engine=engine)
     return _without_duplicates(run.table(line))
 
@@ -216,19 +210,19 @@ def _newest(line: CheckedLine) -> Snapshot | None:
 def _load(line: CheckedLine, name: ManifestName) -> Snapshot | Finding:
     try:
         return Snapshot.load(line.location, name)
-    except StorageUnavailableError:
+    except errors.StorageUnavailableError:
         raise
-    except VersionNotFoundError:
+    except errors.VersionNotFoundError:
         severity, code, message = (
             Severity.INFO,
             "version-vanished",
             "the version was removed during the check",
         )
         hint = None
-    except UnsupportedError as error:
+    except errors.UnsupportedError as error:
         severity, code, message = Severity.ERROR, "version-unsupported", error.problem
         hint = "This version could not be checked; use a newer release."
-    except LanceTableError as error:
+    except errors.LanceTableError as error:
         severity, code, message = Severity.ERROR, "manifest-damaged", error.problem
         hint = "Open an older version, or restore the manifest from a backup."
     path = layout.manifest(name.name)
@@ -269,9 +263,9 @@ def _cloned_at(line: CheckedLine) -> int | None:
         return None
     try:
         made_by = Snapshot.load(line.location, oldest[0]).transaction
-    except StorageUnavailableError:
+    except errors.StorageUnavailableError:
         raise
-    except LanceTableError:
+    except errors.LanceTableError:
         return oldest[0].version
     is_clone = made_by is not None and isinstance(made_by.operation, Clone)
     return oldest[0].version if is_clone else None

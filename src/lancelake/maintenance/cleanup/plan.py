@@ -14,25 +14,9 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import InvalidRequestError, LanceTableError, ObjectNotFoundError, StorageError
 from lancelake.format import layout
-from lancelake.format.ids import is_detached
-from lancelake.format.layout import ManifestName, parse_manifest_name
-from lancelake.format.version_outline import files_of_transaction
-from lancelake.maintenance.reachable import (
-    FOLDERS,
-    Family,
-    FileKind,
-    FoundVersion,
-    ListedFile,
-    Reach,
-    Reading,
-    ReadVersions,
-    classify,
-    is_manifest,
-    list_files,
-    needed_by,
-    parts,
-    read_versions,
-)
+from lancelake.format.layout import ManifestName, is_detached, parse_manifest_name
+from lancelake.format.manifest import files_of_transaction
+from lancelake.maintenance import reachable
 from lancelake.storage.local import finished_name, unfinished_files
 from lancelake.storage.location import Location
 
@@ -142,7 +126,7 @@ class PlannedFile(NamedTuple):
     """A file with the reason to remove or keep it."""
 
     path: str
-    kind: FileKind
+    kind: reachable.FileKind
     size_bytes: int
     reason: Reason
     modified_ns: int | None = None
@@ -178,7 +162,7 @@ class CleanupPlan:
     branches: tuple[ReferencedBranch, ...] = ()
 
     @property
-    def totals(self) -> dict[FileKind, Totals]:
+    def totals(self) -> dict[reachable.FileKind, Totals]:
         """Count the files to remove, by kind."""
         return count(self.going)
 
@@ -200,17 +184,17 @@ class Totals:
         return Totals(files=self.files + other.files, size_bytes=self.size_bytes + other.size_bytes)
 
 
-def count(files: Iterable[PlannedFile]) -> dict[FileKind, Totals]:
+def count(files: Iterable[PlannedFile]) -> dict[reachable.FileKind, Totals]:
     """Count files by kind."""
-    numbers: dict[FileKind, int] = {}
-    sizes: dict[FileKind, int] = {}
+    numbers: dict[reachable.FileKind, int] = {}
+    sizes: dict[reachable.FileKind, int] = {}
     for file in files:
         numbers[file.kind] = numbers.get(file.kind, 0) + 1
         sizes[file.kind] = sizes.get(file.kind, 0) + file.size_bytes
     return {kind: Totals(files=numbers[kind], size_bytes=sizes[kind]) for kind in numbers}
 
 
-def planned(file: ListedFile, reason: Reason) -> PlannedFile:
+def planned(file: reachable.ListedFile, reason: Reason) -> PlannedFile:
     """Return a listed file with a reason."""
     return PlannedFile(file.path, file.kind, file.size_bytes, reason, file.modified_ns)
 
@@ -292,13 +276,13 @@ def make_plan(at: Snapshot, planning: Planning) -> PlannedCleanup:
     """
     records = read_records(at.location)
     files = [
-        *list_files(at.location, planning.engine, planning.progress),
+        *reachable.list_files(at.location, planning.engine, planning.progress),
         *unfinished(at.location),
     ]
-    family = Family.load(at.location, at.main_location)
+    family = reachable.Family.load(at.location, at.main_location)
     own = _read_own(at, family, planning)
     _ensure_no_tags(at, family, own.versions, planning.policy)
-    others = needed_by(family.others, planning.engine, planning.progress)
+    others = reachable.needed_by(family.others, planning.engine, planning.progress)
     judge = _Judge(
         named=_named(own, others),
         in_flight=_in_flight(at.location, files, own, planning),
@@ -322,7 +306,7 @@ def make_plan(at: Snapshot, planning: Planning) -> PlannedCleanup:
     return PlannedCleanup(plan=plan, records=records, seen=seen(family))
 
 
-def seen(family: Family) -> dict[str, frozenset[str]]:
+def seen(family: reachable.Family) -> dict[str, frozenset[str]]:
     """Return the manifest names of all lines, by the root of the line."""
     lines = (family.own, *family.others)
     return {line.location.uri: frozenset(line.names) for line in lines}
@@ -335,19 +319,19 @@ _GOING = frozenset({Reason.DROPPED, Reason.BEGUN, Reason.ABANDONED})
 class _Judge:
     """Decides whether to remove or keep a file."""
 
-    named: dict[FileKind, dict[str, Reason]]
+    named: dict[reachable.FileKind, dict[str, Reason]]
     """Reasons derived from versions, by file name."""
-    in_flight: Reach
+    in_flight: reachable.Reach
     begun: frozenset[str]
     policy: CleanupPolicy
     safe_before_ns: int
 
-    def __call__(self, file: ListedFile) -> PlannedFile:
+    def __call__(self, file: reachable.ListedFile) -> PlannedFile:
         return planned(file, self._reason(file))
 
-    def _reason(self, file: ListedFile) -> Reason:
+    def _reason(self, file: reachable.ListedFile) -> Reason:
         kind, known_as = file.kind, file.known_as
-        if kind is FileKind.UNKNOWN:
+        if kind is reachable.FileKind.UNKNOWN:
             return Reason.UNKNOWN
         if (reason := self.named[kind].get(known_as)) is not None:
             return reason
@@ -360,41 +344,43 @@ class _Judge:
         return Reason.ABANDONED if file.modified_ns < self.safe_before_ns else Reason.YOUNG
 
 
-def _named(own: Reading, others: Reach) -> dict[FileKind, dict[str, Reason]]:
+def _named(
+    own: reachable.Reading, others: reachable.Reach
+) -> dict[reachable.FileKind, dict[str, Reason]]:
     """Return the reasons for files that versions refer to; versions that are kept win."""
     return {
         kind: dict.fromkeys(own.dropped.names(kind), Reason.DROPPED)
         | dict.fromkeys(others.names(kind), Reason.NEEDED_ELSEWHERE)
         | dict.fromkeys(own.kept.names(kind), Reason.NEEDED)
-        for kind in FileKind
+        for kind in reachable.FileKind
     }
 
 
-def unfinished(location: Location) -> Iterator[ListedFile]:
+def unfinished(location: Location) -> Iterator[reachable.ListedFile]:
     """Yield unfinished files of writers: next to manifests, and anywhere on a local disk."""
-    for found in unfinished_files(location, (*FOLDERS, layout.VERSIONS)):
+    for found in unfinished_files(location, (*reachable.FOLDERS, layout.VERSIONS)):
         finished = finished_name(found.path)
-        is_known = is_manifest(finished.rpartition("/")[2]) or (
-            classify(finished)[0] is not FileKind.UNKNOWN
+        is_known = reachable.is_manifest(finished.rpartition("/")[2]) or (
+            reachable.classify(finished)[0] is not reachable.FileKind.UNKNOWN
         )
-        yield ListedFile(
+        yield reachable.ListedFile(
             path=found.path,
-            kind=FileKind.TEMPORARY if is_known else FileKind.UNKNOWN,
+            kind=reachable.FileKind.TEMPORARY if is_known else reachable.FileKind.UNKNOWN,
             known_as=found.path,
             size_bytes=found.size_bytes,
             modified_ns=found.modified_ns,
         )
     store = location.store
     for name in store.list_names(layout.VERSIONS):
-        if is_manifest(name):
+        if reachable.is_manifest(name):
             continue
         path = layout.manifest(name)
-        kind, known_as = classify(path)
-        if kind is not FileKind.TEMPORARY:
+        kind, known_as = reachable.classify(path)
+        if kind is not reachable.FileKind.TEMPORARY:
             continue
         with suppress(ObjectNotFoundError):
             info = store.head(path)
-            yield ListedFile(
+            yield reachable.ListedFile(
                 path=path,
                 kind=kind,
                 known_as=known_as,
@@ -403,22 +389,22 @@ def unfinished(location: Location) -> Iterator[ListedFile]:
             )
 
 
-def _read_own(at: Snapshot, family: Family, planning: Planning) -> Reading:
+def _read_own(at: Snapshot, family: reachable.Family, planning: Planning) -> reachable.Reading:
     parsed = [name for name in map(parse_manifest_name, family.own.names) if name is not None]
     old = frozenset(_old_by_number(at, parsed, planning.policy))
     versions = family.refs.held(at.branch)
     held = frozenset(name.name for name in parsed if name.version in versions)
     tasks = tuple(
-        ReadVersions(
+        reachable.ReadVersions(
             location=at.location,
             names=names,
             old=old.intersection(names),
             held=held.intersection(names),
             before_ns=planning.policy.before_ns(planning.now_ns),
         )
-        for names in parts(family.own.names, planning.engine)
+        for names in reachable.parts(family.own.names, planning.engine)
     )
-    return read_versions(tasks, planning.engine, planning.progress)
+    return reachable.read_versions(tasks, planning.engine, planning.progress)
 
 
 def _old_by_number(
@@ -442,7 +428,10 @@ def _old_by_number(
 
 
 def _ensure_no_tags(
-    at: Snapshot, family: Family, versions: Iterable[FoundVersion], policy: CleanupPolicy
+    at: Snapshot,
+    family: reachable.Family,
+    versions: Iterable[reachable.FoundVersion],
+    policy: CleanupPolicy,
 ) -> None:
     if not policy.error_if_tagged_old_versions:
         return
@@ -461,17 +450,20 @@ def _ensure_no_tags(
 
 
 def _in_flight(
-    location: Location, files: Iterable[ListedFile], own: Reading, planning: Planning
-) -> Reach:
+    location: Location,
+    files: Iterable[reachable.ListedFile],
+    own: reachable.Reading,
+    planning: Planning,
+) -> reachable.Reach:
     """Return the files in recent uncommitted transactions, which may still be committed."""
-    found = Reach()
+    found = reachable.Reach()
     if planning.policy.delete_unverified:
         return found
     safe_before_ns = planning.policy.unsafe_after_ns(planning.now_ns)
     committed = own.kept.transactions | own.dropped.transactions
     store = location.store
     for file in files:
-        if file.kind is not FileKind.TRANSACTION or file.modified_ns < safe_before_ns:
+        if file.kind is not reachable.FileKind.TRANSACTION or file.modified_ns < safe_before_ns:
             continue
         if file.known_as not in committed:
             try:
@@ -483,14 +475,14 @@ def _in_flight(
 
 
 def _versions(
-    at: Snapshot, family: Family, versions: Sequence[FoundVersion]
+    at: Snapshot, family: reachable.Family, versions: Sequence[reachable.FoundVersion]
 ) -> list[PlannedVersion]:
     tagged = frozenset(family.refs.tagged(at.branch).values())
     forks = frozenset(family.refs.forks(at.branch).values())
     newest = max((v.version for v in versions if not is_detached(v.version)), default=0)
     bound = newest if is_detached(at.version) else min(newest, at.version)
 
-    def reason(found: FoundVersion) -> Reason:
+    def reason(found: reachable.FoundVersion) -> Reason:
         if found.is_dropped:
             return Reason.OLD
         if is_detached(found.version):
@@ -507,15 +499,15 @@ def _versions(
     ]
 
 
-def _manifests(versions: Iterable[FoundVersion]) -> Iterator[PlannedFile]:
+def _manifests(versions: Iterable[reachable.FoundVersion]) -> Iterator[PlannedFile]:
     for version in sorted(versions, key=lambda v: v.version):
         if version.is_dropped:
             path = layout.manifest(version.name)
-            yield PlannedFile(path, FileKind.MANIFEST, version.size_bytes, Reason.OLD)
+            yield PlannedFile(path, reachable.FileKind.MANIFEST, version.size_bytes, Reason.OLD)
 
 
 def _branches(
-    at: Snapshot, family: Family, versions: Iterable[FoundVersion]
+    at: Snapshot, family: reachable.Family, versions: Iterable[reachable.FoundVersion]
 ) -> tuple[ReferencedBranch, ...]:
     old = {version.version for version in versions if version.is_old}
     return tuple(

@@ -8,13 +8,22 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from lancelake import events, log
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import latest_version, open_line, update_hint
+from lancelake.commit.snapshot import (
+    Latest,
+    Snapshot,
+    branch_location,
+    has_table,
+    latest_version,
+    open_line,
+    open_snapshot,
+    update_hint,
+)
 from lancelake.data.codec.readers import forget_readers
 from lancelake.engine.port import Engine, Job, LocalEngine, Progress
 from lancelake.errors import InvalidRequestError, StorageError
 from lancelake.format import layout
 from lancelake.format.words import parse_duration
+from lancelake.maintenance import reachable
 from lancelake.maintenance.cleanup.plan import (
     CleanupPlan,
     CleanupPolicy,
@@ -25,30 +34,73 @@ from lancelake.maintenance.cleanup.plan import (
     Totals,
     count,
     make_plan,
+    planned,
     remove_records,
     safe_after_ns,
+    unfinished,
     write_record,
 )
-from lancelake.maintenance.reachable import (
-    Family,
-    FileKind,
-    KnownRefs,
-    Reach,
-    ReachableLine,
-    classify,
-    needed_by,
-)
 from lancelake.scan.row_lookup import close_fragments
-from lancelake.storage.local import ensure_no_link
+from lancelake.storage.local import ensure_no_link, remove_empty_folders
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, branch_location, open_snapshot
-from lancelake.table.publish import (
-    INTERVAL,
-    OLDER_THAN,
-    RATE_LIMIT,
-    REFERENCED_BRANCHES,
-    RETAIN_VERSIONS,
-)
+from lancelake.table import publish
+
+
+def is_abandoned(location: Location) -> bool:
+    """Whether a folder has files of a table, but no version, tag or branch that needs them."""
+    return not _has_versions(location) and any(
+        file.kind is not reachable.FileKind.UNKNOWN for file in _listed(location)
+    )
+
+
+def clean_up_folder(
+    location: Location, policy: CleanupPolicy, *, dry_run: bool = False
+) -> CleanupReport:
+    """Remove the files of a folder that never became a table.
+
+    Only with `delete_unverified`, whatever their age: the folder may be a base path of a table at
+    another location, or its first write may be running.
+    """
+    going_reason = Reason.ABANDONED if policy.delete_unverified else Reason.YOUNG
+    judged = [
+        planned(file, Reason.UNKNOWN if file.kind is reachable.FileKind.UNKNOWN else going_reason)
+        for file in _listed(location)
+    ]
+    going = tuple(file for file in judged if file.reason is Reason.ABANDONED)
+    staying = tuple(file for file in judged if file.reason is not Reason.ABANDONED)
+    failed: frozenset[str] = frozenset()
+    if going and not dry_run:
+        # The first write may have been committed since the files were listed.
+        if _has_versions(location):
+            raise InvalidRequestError("the folder became a table", table=location.uri)
+        engine = LocalEngine(parallelism=1)
+        paths = [file.path for file in going]
+        rate = policy.delete_rate_limit
+        job = removal(location, paths, engine, per_second=rate, progress=None)
+        failed = from_bytes(engine.run(job))
+        remove_empty_folders(location)
+    return CleanupReport(
+        plan=CleanupPlan(
+            location=location, branch=None, read_version=0, going=going, staying=staying
+        ),
+        totals=count(file for file in going if file.path not in failed),
+        failed=failed,
+        is_dry_run=dry_run,
+    )
+
+
+def _has_versions(location: Location) -> bool:
+    """Whether a version of the main line or a branch may need files of a folder."""
+    store = location.store
+    folders = (layout.TREE, layout.TAGS, layout.BRANCHES)
+    return has_table(location) or any(
+        next(iter(store.list(folder)), None) is not None for folder in folders
+    )
+
+
+def _listed(location: Location) -> list[reachable.ListedFile]:
+    return [*reachable.list_files(location, LocalEngine(parallelism=1)), *unfinished(location)]
+
 
 _TASK_BYTES = 16 << 20
 _BATCH_FILES = 1_000
@@ -151,7 +203,7 @@ class CleanupReport:
 
     plan: CleanupPlan
     versions: tuple[int, ...] = ()
-    totals: dict[FileKind, Totals] = field(default_factory=dict)
+    totals: dict[reachable.FileKind, Totals] = field(default_factory=dict)
     failed: frozenset[str] = frozenset()
     is_dry_run: bool = False
     branches: tuple[CleanupReport, ...] = ()
@@ -253,14 +305,14 @@ def _clean_branches(
             progress=planning.progress,
             engine=engine,
         )
-        for name in KnownRefs.load(main).forks(base.branch)
+        for name in reachable.KnownRefs.load(main).forks(base.branch)
     )
 
 
 def _carry_out(base: Snapshot, planned: PlannedCleanup, planning: Planning) -> CleanupReport:
     location = base.location
     plan = _still_free(base, planned, planning)
-    manifests = [file.path for file in plan.going if file.kind is FileKind.MANIFEST]
+    manifests = [file.path for file in plan.going if file.kind is reachable.FileKind.MANIFEST]
     records = planned.records.records
     if manifests:
         verified = [file.path for file in plan.going if file.reason is Reason.DROPPED]
@@ -270,9 +322,11 @@ def _carry_out(base: Snapshot, planned: PlannedCleanup, planning: Planning) -> C
         location.store.delete_many(manifests)
     # Writers that started from a version before it was removed have committed by now, and their
     # commits are visible here; no writer can start from it any more.
-    news = _news(Family.load(base.location, base.main_location), planned.seen, planning)
+    news = _news(reachable.Family.load(base.location, base.main_location), planned.seen, planning)
     files = [
-        file for file in plan.going if file.kind is not FileKind.MANIFEST and not _needs(news, file)
+        file
+        for file in plan.going
+        if file.kind is not reachable.FileKind.MANIFEST and not _needs(news, file)
     ]
     job = removal(
         location,
@@ -286,7 +340,7 @@ def _carry_out(base: Snapshot, planned: PlannedCleanup, planning: Planning) -> C
     forget_readers(location, frozenset(location.child(file.path).uri for file in files))
     if not failed:
         remove_records(location, records)
-    gone = [file for file in plan.going if file.kind is FileKind.MANIFEST] + files
+    gone = [file for file in plan.going if file.kind is reachable.FileKind.MANIFEST] + files
     return _report(plan, gone, failed, is_dry_run=False)
 
 
@@ -295,13 +349,13 @@ def _still_free(base: Snapshot, planned: PlannedCleanup, planning: Planning) -> 
     plan = planned.plan
     if not plan.going_versions:
         return plan
-    held = KnownRefs.load(base.main_location).held(base.branch)
+    held = reachable.KnownRefs.load(base.main_location).held(base.branch)
     saved = tuple(version for version in plan.going_versions if version.version in held)
     if not saved:
         return plan
     names = tuple(version.name for version in saved)
-    line = ReachableLine(location=base.location, names=names)
-    needed = needed_by([line], planning.engine, planning.progress)
+    line = reachable.ReachableLine(location=base.location, names=names)
+    needed = reachable.needed_by([line], planning.engine, planning.progress)
     manifests = {layout.manifest(name) for name in names}
     return replace(
         plan,
@@ -312,7 +366,9 @@ def _still_free(base: Snapshot, planned: PlannedCleanup, planning: Planning) -> 
     )
 
 
-def _news(family: Family, seen: dict[str, frozenset[str]], planning: Planning) -> Reach:
+def _news(
+    family: reachable.Family, seen: dict[str, frozenset[str]], planning: Planning
+) -> reachable.Reach:
     """Return the files needed by versions that were committed after the plan was made."""
     lines = (
         replace(
@@ -321,13 +377,13 @@ def _news(family: Family, seen: dict[str, frozenset[str]], planning: Planning) -
         )
         for line in (family.own, *family.others)
     )
-    return needed_by(lines, planning.engine, planning.progress)
+    return reachable.needed_by(lines, planning.engine, planning.progress)
 
 
-def _needs(reach: Reach, file: PlannedFile) -> bool:
+def _needs(reach: reachable.Reach, file: PlannedFile) -> bool:
     if reach.is_empty:
         return False
-    kind, known_as = classify(file.path)
+    kind, known_as = reachable.classify(file.path)
     return reach.holds(kind, known_as)
 
 
@@ -352,9 +408,9 @@ _TRUTHS = {"true": True, "false": False}
 def clean_up_if_due(made: Snapshot) -> None:
     """Clean up if the config of a version that was just committed requires it now."""
     config = made.manifest.config
-    if INTERVAL not in config:
+    if publish.INTERVAL not in config:
         return
-    interval = _number(config, INTERVAL) or 0
+    interval = _number(config, publish.INTERVAL) or 0
     if interval == 0 or made.version % interval == 0:
         clean_up(made, policy_of(config))
 
@@ -365,12 +421,12 @@ def policy_of(config: Mapping[str, str]) -> CleanupPolicy:
     Tags retain their versions without raising an error; the two newest versions are always
     retained.
     """
-    age = config.get(OLDER_THAN)
+    age = config.get(publish.OLDER_THAN)
     return CleanupPolicy(
         older_than=None if age is None else _age(age),
-        retain_versions=max(_ALWAYS_KEPT, _number(config, RETAIN_VERSIONS, least=1) or 0),
-        delete_rate_limit=_number(config, RATE_LIMIT, least=1),
-        clean_referenced_branches=_truth(config, REFERENCED_BRANCHES),
+        retain_versions=max(_ALWAYS_KEPT, _number(config, publish.RETAIN_VERSIONS, least=1) or 0),
+        delete_rate_limit=_number(config, publish.RATE_LIMIT, least=1),
+        clean_referenced_branches=_truth(config, publish.REFERENCED_BRANCHES),
     )
 
 
@@ -378,7 +434,7 @@ def _age(text: str) -> timedelta:
     try:
         return parse_duration(text)
     except ValueError as error:
-        raise InvalidRequestError(f"config {OLDER_THAN}: {error}", found=text) from error
+        raise InvalidRequestError(f"config {publish.OLDER_THAN}: {error}", found=text) from error
 
 
 def _number(config: Mapping[str, str], key: str, *, least: int = 0) -> int | None:

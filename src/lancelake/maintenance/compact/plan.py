@@ -11,24 +11,29 @@ from typing import Any
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.arrays.retype import InvalidText
+from lancelake.data.arrays.batches import InvalidText
 from lancelake.data.column_file import MAX_BYTES_PER_FILE, WriteTask
+from lancelake.data.fragment_reader import physical_rows
 from lancelake.data.schema_check import ensure_writable
 from lancelake.errors import InvalidRequestError, UnsupportedError
-from lancelake.format import file_version
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import Fragment
+from lancelake.format.fragment import FileVersion, Fragment, version_from_name
 from lancelake.format.ids import MAX_ROWS
 from lancelake.format.schema import join_list, split_list, split_path
 from lancelake.index.moved_rows import with_inline_moves
 from lancelake.maintenance.compact.options import CompactionMode, CompactionSettings, from_config
-from lancelake.maintenance.compact.row_order import ALL, SortRange, asked_order, ranges, sampled
-from lancelake.maintenance.compact.sorting import SortFragments
+from lancelake.maintenance.compact.row_order import (
+    ALL,
+    SortFragments,
+    SortRange,
+    asked_order,
+    ranges,
+    sampled,
+)
 from lancelake.maintenance.compact.stored_rows import Source, spread
 from lancelake.maintenance.compact.task import CompactFragments
-from lancelake.scan.live_rows import live_rows, physical_rows
+from lancelake.scan.live_rows import live_rows
 from lancelake.scan.request import Ordering
-from lancelake.txn import fragment_reuse
+from lancelake.txn.fragments import follow_moves
 
 # A large fragment is not rewritten until its neighbours have one row for this many of its own.
 _GROWTH = 4
@@ -195,7 +200,7 @@ def _within_limits(found: Iterable[Bin], options: CompactionSettings) -> list[Bi
 
 def coverage_by_index(base: Snapshot) -> list[BitMap]:
     """Return the fragments that each index covers, considering earlier compactions."""
-    indices = fragment_reuse.followed(with_inline_moves(base))
+    indices = follow_moves(with_inline_moves(base))
     return [i.fragments() or BitMap() for i in indices if not i.is_system]
 
 
@@ -280,7 +285,7 @@ def target_version(base: Snapshot, options: CompactionSettings) -> FileVersion:
     """Return the format version of new data files, which is that of the table."""
     own = base.manifest.data_version
     asked = options.data_storage_version
-    if asked is not None and file_version.from_name(asked) is not own:
+    if asked is not None and version_from_name(asked) is not own:
         raise UnsupportedError(
             f"data files of this table have format version {own.value}; files of another "
             "format version would make it unreadable for some readers",

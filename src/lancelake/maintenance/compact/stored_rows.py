@@ -10,16 +10,20 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake.data.arrays.batches import InvalidText, retype
 from lancelake.data.arrays.conform import Conformer
-from lancelake.data.arrays.retype import InvalidText, retype
 from lancelake.data.blobs import value_field, with_blobs
 from lancelake.data.column_reader import RowOffsets
-from lancelake.data.deletion_files import META_TYPE, MetaColumn, RowMeta, load_deletions
-from lancelake.data.fragment_reader import FragmentReader
+from lancelake.data.fragment_reader import (
+    META_TYPE,
+    FragmentReader,
+    MetaColumn,
+    RowMeta,
+    load_deletions,
+)
 from lancelake.errors import CorruptTableError, LanceTableError
 from lancelake.format.arrow_schema import storage_field
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import Fragment
+from lancelake.format.fragment import FileVersion, Fragment
 from lancelake.format.frozen import computed_once
 from lancelake.format.logical_types import described, has_blobs
 from lancelake.format.rowids import Range, RowIdSequence, U64Array, VersionSequence

@@ -12,36 +12,28 @@ from pathlib import Path
 import pyarrow as pa
 
 from lancelake.data.arrays.batches import read_ahead
-from lancelake.data.byte_source import StoreSource
-from lancelake.data.codec.page_copy import LARGE_PAGE_BYTES, PageCopy, page_copy
+from lancelake.data.arrays.conform import column_ids
 from lancelake.data.codec.readers import temporary_folder
-from lancelake.data.column_file import WriteTask
-from lancelake.data.file_schema import column_ids
-from lancelake.data.fragment_writer import write_fragments
+from lancelake.data.column_file import WriteTask, write_fragments
+from lancelake.data.column_reader import StoreSource
 from lancelake.data.joined_fragments import (
     FEWEST_JOINED,
+    LARGE_PAGE_BYTES,
     MOST_JOINED,
+    PageCopy,
     has_movable_columns,
     is_small,
     join,
     joined_fragment,
+    page_copy,
 )
 from lancelake.errors import UnsupportedError
 from lancelake.format import layout
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import Fragment, to_bytes
+from lancelake.format.fragment import FileVersion, Fragment, to_bytes
 from lancelake.format.ids import FieldId
 from lancelake.format.layout import data_file_name
+from lancelake.maintenance.compact import stored_rows
 from lancelake.maintenance.compact.options import CompactionMode
-from lancelake.maintenance.compact.stored_rows import (
-    LINEAGE,
-    CarriedRows,
-    Joinable,
-    RowStream,
-    Source,
-    lineage_of_all,
-    stored_rows,
-)
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import TableFiles
 from lancelake.threads import Future, Pool
@@ -120,12 +112,14 @@ def _may_have_large_pages(fragments: Sequence[Fragment]) -> bool:
     return sum(s for s in sizes if s >= LARGE_PAGE_BYTES) >= _LARGE_SHARE * sum(sizes)
 
 
-Unit = tuple[Source, Fragment]
+Unit = tuple[stored_rows.Source, Fragment]
 """A fragment, and the locations of its files."""
 
 
 @contextmanager
-def staged(source: Source, fragments: Sequence[Fragment], write: WriteTask) -> Iterator[list[Unit]]:
+def staged(
+    source: stored_rows.Source, fragments: Sequence[Fragment], write: WriteTask
+) -> Iterator[list[Unit]]:
     """Return the same rows in fewer fragments if opening each would take most of the time."""
     with temporary_folder("lancelake-compact-") as folder:
         (folder / layout.DATA).mkdir()
@@ -149,15 +143,17 @@ def _runs(
             yield is_like and len(part) >= FEWEST_JOINED, part
 
 
-def _joined(source: Source, place: Source, run: tuple[Fragment, ...]) -> Unit | None:
+def _joined(
+    source: stored_rows.Source, place: stored_rows.Source, run: tuple[Fragment, ...]
+) -> Unit | None:
     """Gather the pages of a run in one file; None if that is not possible."""
     whole = join(source.files, run, Path(place.files.root.uri))
     if whole is None:
         return None
-    carried = CarriedRows()
+    carried = stored_rows.CarriedRows()
     if source.has_stable_row_ids:
         for fragment in run:
-            carried.add(lineage_of_all(source, fragment))
+            carried.add(stored_rows.lineage_of_all(source, fragment))
         whole = carried.given_to(whole)
     return place, whole
 
@@ -204,7 +200,7 @@ class CompactFragments:
     `write` limits their bytes.
     """
 
-    source: Source
+    source: stored_rows.Source
     fragments: tuple[Fragment, ...]
     write: WriteTask
     file_rows: tuple[int, ...]
@@ -218,13 +214,13 @@ class CompactFragments:
 
     def run(self) -> bytes:
         """Write the rows and return their fragments, which have no ids yet."""
-        carried = CarriedRows()
+        carried = stored_rows.CarriedRows()
         fragments = self._copied(carried) or self._encoded(carried)
         if self.source.has_stable_row_ids:
             fragments = [carried.given_to(fragment) for fragment in fragments]
         return to_bytes(fragments)
 
-    def _copied(self, carried: CarriedRows) -> list[Fragment]:
+    def _copied(self, carried: stored_rows.CarriedRows) -> list[Fragment]:
         """Copy pages unchanged; return nothing if that is not possible."""
         plan = None
         if len(self.file_rows) == 1:
@@ -234,11 +230,11 @@ class CompactFragments:
             return []
         if self.source.has_stable_row_ids:
             for fragment in self.fragments:
-                carried.add(lineage_of_all(self.source, fragment))
+                carried.add(stored_rows.lineage_of_all(self.source, fragment))
         return [copied(plan, self.fragments, self.write)]
 
-    def _encoded(self, carried: CarriedRows) -> list[Fragment]:
-        rows = RowStream(read_ahead(self._batches(carried)))
+    def _encoded(self, carried: stored_rows.CarriedRows) -> list[Fragment]:
+        rows = stored_rows.RowStream(read_ahead(self._batches(carried)))
         schema = self.source.columns
         return [
             fragment
@@ -259,10 +255,10 @@ class CompactFragments:
                 action='Use compaction_mode="try_binary_copy".',
             )
 
-    def _batches(self, carried: CarriedRows) -> Iterator[pa.RecordBatch]:
+    def _batches(self, carried: stored_rows.CarriedRows) -> Iterator[pa.RecordBatch]:
         names = self.source.columns.names
-        metas = [meta.value for meta in LINEAGE]
-        joinable = Joinable(self.source.schema, self.write.file_version)
+        metas = [meta.value for meta in stored_rows.LINEAGE]
+        joinable = stored_rows.Joinable(self.source.schema, self.write.file_version)
         with staged(self.source, self.fragments, self.write) as units:
             for batch in read_in_turn(units, self._stored):
                 if self.source.has_stable_row_ids:
@@ -271,4 +267,4 @@ class CompactFragments:
 
     def _stored(self, _: int, unit: Unit) -> Iterator[pa.RecordBatch]:
         source, fragment = unit
-        return stored_rows(source, fragment, self.batch_rows)
+        return stored_rows.stored_rows(source, fragment, self.batch_rows)

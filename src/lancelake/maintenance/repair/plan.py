@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from lancelake import errors
 from lancelake.commit import ref_files
 from lancelake.commit.ref_files import RefTarget
-from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.versions import (
+from lancelake.commit.snapshot import (
+    Latest,
+    Snapshot,
+    branch_location,
     correct_hint,
     find_version,
     latest_version,
+    list_tags,
+    load_tag,
     open_line,
+    open_snapshot,
     quarantine,
     rewrite_transaction_file,
-)
-from lancelake.errors import (
-    ContentionError,
-    InvalidRequestError,
-    LanceTableError,
-    ObjectNotFoundError,
-    RetryableConflictError,
-    StorageUnavailableError,
-    VersionNotFoundError,
 )
 from lancelake.format import layout
 from lancelake.format.index_meta import IndexMetadata
@@ -41,7 +38,6 @@ from lancelake.table.config import migrate_manifest_names
 from lancelake.table.index.build import IndexRun, create_index
 from lancelake.table.index.refresh import RefreshOptions, refresh_indices
 from lancelake.table.index.request import IndexRequest, entry_path
-from lancelake.table.open import Latest, branch_location, list_tags, load_tag, open_snapshot
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, publish
 from lancelake.txn import migrations
 
@@ -187,7 +183,7 @@ def carried_out(actions: tuple[Action, ...]) -> Iterator[str]:
     for action in actions:
         try:
             action.carry_out()
-        except ObjectNotFoundError:
+        except errors.ObjectNotFoundError:
             continue
         yield action.step
 
@@ -199,7 +195,7 @@ def _removed(finding: Finding, main: Location, name: str) -> Action | None:
         return RemovedTag(main=main, name=name) if layout.tag(name) == path else None
     try:
         has_versions = bool(branch_location(main, name).store.list_names(layout.VERSIONS))
-    except LanceTableError:
+    except errors.LanceTableError:
         return None
     return None if has_versions else RemovedBranch(main=main, name=name)
 
@@ -362,9 +358,9 @@ def _opened(location: Location) -> Snapshot | None:
         head = open_snapshot(location, Latest())
         tuple(head.manifest.fragments)
         head.indices  # noqa: B018  # decoded here, or not at all
-    except StorageUnavailableError:
+    except errors.StorageUnavailableError:
         raise
-    except LanceTableError:
+    except errors.LanceTableError:
         return None
     # The next version would leave a gap.
     return head if head.version == head.name.version else None
@@ -405,13 +401,13 @@ def apply(
         made: list[Snapshot] = []
         try:
             made.extend(_committed(line, choices, options) for line in planned.lines)
-        except RetryableConflictError:
+        except errors.RetryableConflictError:
             planned = plan(planned.location, options)
             continue
         tuple(carried_out(planned.actions))
         since = plan(planned.location, options) if planned.has_work else planned
         return Repaired(done=planned, versions=tuple(made), since=since)
-    raise ContentionError(
+    raise errors.ContentionError(
         f"the table was changed by other writers while it was repaired, {_MOST_ROUNDS} times",
         table=planned.location.uri,
     )
@@ -495,7 +491,7 @@ def find_healthy(location: Location, *, data: bool = False) -> HealthyVersion:
             return HealthyVersion(target=snapshot, newer=tuple(newer), unreadable=tuple(unreadable))
         newer.append(name)
     problem = "the table has no consistent version"
-    raise VersionNotFoundError(
+    raise errors.VersionNotFoundError(
         problem, table=location.uri, action="Restore its files from a backup."
     )
 
@@ -516,9 +512,9 @@ def _loaded(location: Location, name: ManifestName) -> Snapshot | None:
     try:
         migrations.wanted(open_line(location).load(name).state)
         return Snapshot.load(location, name)
-    except StorageUnavailableError:
+    except errors.StorageUnavailableError:
         raise
-    except LanceTableError:
+    except errors.LanceTableError:
         return None
 
 
@@ -528,7 +524,7 @@ def _ensure_untagged(healthy: HealthyVersion) -> None:
     here = healthy.target.branch
     for tag, named in list_tags(healthy.target.main_location).items():
         if named.version in gone and named.branch in (here, here or "main"):
-            raise InvalidRequestError(
+            raise errors.InvalidRequestError(
                 f"tag {tag} refers to version {named.version}, whose manifest cannot be read",
                 table=healthy.target.location.uri,
                 action="Delete the tag, or move it to another version.",

@@ -35,7 +35,8 @@ from lancelake.maintenance.repair.draft import (
 )
 from lancelake.storage.table_files import FileAt
 from lancelake.table.publish import WRITER, new_transaction
-from lancelake.txn import build, migrations
+from lancelake.txn import migrations
+from lancelake.txn.build import next_state
 from lancelake.txn.options import BuildOptions, TableState, VersionChoices
 
 COUNTS = frozenset({"deletion-count", "deletion-range", "row-ids-length", "row-count"})
@@ -317,7 +318,7 @@ def _next(head: Snapshot, change: DraftChange) -> Snapshot:
         choices=VersionChoices(corrections=change.corrections),
     )
     mine = new_transaction(change.operation, head.version)
-    after = build.next_state(mine, state, options)
+    after = next_state(mine, state, options)
     return make_candidate(mine, after, head.name.naming).as_snapshot(head.location)
 
 

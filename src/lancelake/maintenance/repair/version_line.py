@@ -10,8 +10,7 @@ from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError, StorageUnavailableError
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.fragment import DataFile, FileVersion, Fragment
 from lancelake.format.ids import TOMBSTONE
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.maintenance.check.finding import FileSizes, Finding, Severity, Subject

@@ -9,7 +9,7 @@ from typing import Self
 
 from lancelake.core.values.metadata import Snapshot
 from lancelake.core.values.wal import MergedGeneration
-from lancelake.core.values.writes import DEFAULT, Duplicates, Retries, file_version
+from lancelake.core.values.writes import DEFAULT, Duplicates, Retries, version_from_name
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.pylance._values.opened import OpenedDataset
 from lancelake.pylance._values.shards import CompactedSsTable, shard_uuid
@@ -174,6 +174,6 @@ class MergeOptions:
 def ensure_same_version(base: Snapshot, name: str | None) -> None:
     """Raise an error unless a data storage version is that of the table."""
     own = base.manifest.data_version
-    if name is not None and file_version.from_name(name) is not own:
+    if name is not None and version_from_name(name) is not own:
         problem = f"the table's files have version {own.value}, and cannot be mixed with {name}"
         raise UnsupportedError(problem, table=base.location.uri)

@@ -23,7 +23,7 @@ from lancelake.core.values.writes import CommitChoices, CommitLock
 from lancelake.data.codec.official import reads_so_far
 from lancelake.errors import InvalidRequestError
 from lancelake.pylance._dataset import arguments
-from lancelake.storage.open_stores import forget_scope, in_scope, scope_of
+from lancelake.storage.location import forget_scope, in_scope, scope_of
 
 
 def commit_lock_of(lock: CommitLock | None) -> CommitLock | None:

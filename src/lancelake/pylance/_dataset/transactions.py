@@ -17,7 +17,7 @@ from lancelake.core.values.metadata import (
     UpdateMode,
     Version,
     default_session,
-    updated_offsets,
+    row_address,
 )
 from lancelake.core.values.metadata import Transaction as Entry
 from lancelake.core.values.metadata import operations as ops
@@ -263,11 +263,11 @@ def _encode_offsets(shown: LanceOperation.Update) -> bytes:
     offsets = shown.updated_fragment_offsets or None
     if isinstance(source, ops.Update) and offsets != _offsets(source):
         raise UnsupportedError("updated_fragment_offsets of a transaction cannot be changed")
-    return updated_offsets.encode({FragmentId(i): rows for i, rows in (offsets or {}).items()})
+    return row_address.encode_offsets({FragmentId(i): rows for i, rows in (offsets or {}).items()})
 
 
 def _offsets(op: ops.Update) -> dict[int, bytes] | None:
-    return {int(i): rows for i, rows in updated_offsets.decode(op.unknown).items()} or None
+    return {int(i): rows for i, rows in row_address.decode_offsets(op.unknown).items()} or None
 
 
 def _fresh_uuid() -> str:

@@ -309,7 +309,7 @@ def _data_version(name: str | None, use_legacy_format: bool | None) -> writes.Fi
         )
         if use_legacy_format:
             raise UnsupportedError("legacy data files can be read, but not written")
-    return None if name is None else writes.file_version.from_name(name)
+    return None if name is None else writes.version_from_name(name)
 
 
 def _numbered(given: Iterable[arguments.DatasetBasePath]) -> tuple[metadata.BasePath, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lancelake.core.values.wal import RegionSpec, region_spec
+from lancelake.core.values.wal import RegionSpec, decode_spec
 from lancelake.errors import InvalidRequestError
 from lancelake.proto import table_pb2
 
@@ -58,7 +58,7 @@ def spec_of(spec: ShardingSpec | Mapping[str, Any]) -> RegionSpec:
             for each in values["fields"]
         ],
     )
-    return region_spec.decode(message)
+    return decode_spec(message)
 
 
 def name_of(spec: ShardingSpec | Mapping[str, Any]) -> str:

@@ -12,28 +12,19 @@ import numpy.typing as npt
 from pyroaring import BitMap, FrozenBitMap
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.deletion_files import RowMeta, known_deletions
+from lancelake.data.fragment_reader import RowMeta, known_deletions, physical_rows
 from lancelake.errors import CorruptTableError
 from lancelake.expr.condition import Column, Condition, Leaf, SqlLeaf
 from lancelake.expr.literals import type_at
-from lancelake.format import roaring, row_address
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FragmentId
-from lancelake.format.row_address import fragment_of, offset_of, row_addresses
+from lancelake.format.row_address import bitmap_of, fragment_of, offset_of, row_addresses
 from lancelake.format.rowids import Range, RowIdSequence, U64Array
 from lancelake.index import cache
 from lancelake.index.kind import IdKind, SortedSegment
 from lancelake.index.order import KeyPoints, Positions
-from lancelake.index.row_sets import (
-    ALL_ROWS,
-    EMPTY,
-    NO_ROWS,
-    UNKNOWN,
-    Answer,
-    RowIds,
-    RowMask,
-)
+from lancelake.index.row_sets import ALL_ROWS, EMPTY, NO_ROWS, UNKNOWN, Answer, RowIds, RowMask
 from lancelake.index.stored_segment import Coverage
 from lancelake.scan.index_search.sources import (
     IndexSource,
@@ -50,7 +41,6 @@ from lancelake.scan.index_search.sources import (
     questions_of,
     uncertain_rows,
 )
-from lancelake.scan.live_rows import physical_rows
 from lancelake.scan.request import expression_schema
 
 
@@ -243,7 +233,7 @@ def _places(snapshot: Snapshot, fragments: BitMap, ids: RowIds) -> RowIds:
     for number in fragments:
         offsets = row_places(snapshot, by_id[FragmentId(number)]).find(wanted)
         if len(offsets):
-            parts[number] = roaring.of(offsets.astype(np.uint32))
+            parts[number] = bitmap_of(offsets.astype(np.uint32))
     return RowIds(parts)
 
 
@@ -558,7 +548,7 @@ def _is_complete(source: IndexSource, fragments: BitMap) -> bool:
 
 def _count_within(ids: U64Array, fragments: BitMap) -> int:
     """Count the addresses in some fragments; others are of rows that the version does not have."""
-    places = row_address.fragment_of(ids)
+    places = fragment_of(ids)
     numbers = places[places <= fragments.max()].astype(np.int64)
     counts = np.bincount(numbers, minlength=fragments.max() + 1)
     return int(counts[list(fragments)].sum())

@@ -20,15 +20,9 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake import errors
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.deletion_files import RowMeta, known_deletions
-from lancelake.errors import (
-    CorruptTableError,
-    DamagedIndexError,
-    LanceTableError,
-    ObjectNotFoundError,
-    UnsupportedError,
-)
+from lancelake.data.fragment_reader import RowMeta, known_deletions, physical_rows
 from lancelake.expr.condition import (
     And,
     Column,
@@ -44,24 +38,19 @@ from lancelake.expr.condition import (
     SqlLeaf,
     all_of,
 )
-from lancelake.format import roaring
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.row_address import bitmap_of
 from lancelake.format.schema import follow
 from lancelake.index import cache
-from lancelake.index.kind import (
-    IdKind,
-    IndexKind,
-    OpenSegment,
-    SortedSegment,
-)
+from lancelake.index.kind import IdKind, IndexKind, OpenSegment, SortedSegment
 from lancelake.index.kinds import KINDS
 from lancelake.index.order import KeyRange, has_order, range_of
 from lancelake.index.row_sets import EMPTY, RowIds
 from lancelake.index.stored_segment import CONTRADICTIONS, Coverage, StoredIndices
-from lancelake.scan.live_rows import live_rows, physical_rows
+from lancelake.scan.live_rows import live_rows
 
 T = TypeVar("T")
 
@@ -164,7 +153,7 @@ def _find_updated(snapshot: Snapshot, fragment: Fragment) -> BitMap:
 
     def read() -> BitMap:
         meta = RowMeta(snapshot.files, fragment, count, has_stable_row_ids=True)
-        return roaring.of(np.flatnonzero(meta.is_updated()).astype(np.uint32))
+        return bitmap_of(np.flatnonzero(meta.is_updated()).astype(np.uint32))
 
     part = ("updated rows", created, changed, count)
     return cache.kept(cache.of_table(snapshot), part, read, lambda rows: len(rows.serialize()))
@@ -223,7 +212,7 @@ class IndexSources:
     def _source(self, entry: IndexMetadata, kind: IndexKind, column: Column) -> IndexSource | None:
         try:
             coverage = self._stored.version.coverage(entry, kind)
-        except UnsupportedError:
+        except errors.UnsupportedError:
             return None  # rows moved in a way that only newer releases know
         if coverage is not None and len(column.path) > 1:
             coverage = self._without_updates(coverage, entry)
@@ -282,17 +271,17 @@ def naming_index(index: str, action: str | None = None) -> Iterator[None]:
     """
     try:
         yield
-    except DamagedIndexError:
+    except errors.DamagedIndexError:
         raise
-    except (CorruptTableError, ObjectNotFoundError) as error:
+    except (errors.CorruptTableError, errors.ObjectNotFoundError) as error:
         problem = f"index {index!r} cannot be searched: {error.problem}"
         path = error.facts.get("path")
-        raise DamagedIndexError(problem, action=action, index=index, path=path) from error
-    except LanceTableError:
+        raise errors.DamagedIndexError(problem, action=action, index=index, path=path) from error
+    except errors.LanceTableError:
         raise
     except CONTRADICTIONS as error:
         problem = f"index {index!r} cannot be searched: its entries contradict each other"
-        raise DamagedIndexError(problem, action=action, index=index) from error
+        raise errors.DamagedIndexError(problem, action=action, index=index) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.deletion_files import MetaColumn
+from lancelake.data.fragment_reader import MetaColumn
 from lancelake.errors import UnsupportedError, naming
 from lancelake.expr.predicate import Filter
 from lancelake.format.ids import FragmentId
@@ -22,23 +22,10 @@ from lancelake.index.vector.vectors import ANY_DISTANCE, Distances, NearestRows
 from lancelake.scan.index_search.sources import naming_index
 from lancelake.scan.live_rows import live_rows
 from lancelake.scan.request import DISTANCE, QUERY_INDEX, Nearest, SearchRequest
+from lancelake.scan.search import vector_search
 from lancelake.scan.search.prepared import prepare
 from lancelake.scan.search.ranked import SearchedRows
 from lancelake.scan.search.recall import VectorColumn
-from lancelake.scan.search.vector_search import (
-    WITHOUT_INDEX,
-    SearchedIndex,
-    VectorSource,
-    add_refined,
-    candidate_count,
-    filtered_gate,
-    live_gate,
-    many_rows,
-    probes_of,
-    resolve_target,
-    searched_index,
-    vector_scan,
-)
 
 ADDRESS = MetaColumn.ROW_ADDRESS.value
 SEGMENT = "segment"
@@ -139,18 +126,20 @@ class PartitionTask:
     def run(self) -> pa.Table:
         """Return candidates of each query from these partitions, with the columns of `FOUND`."""
         search = self.search
-        target = resolve_target(search.snapshot, search.nearest)
-        index = searched_index(search.snapshot, target, search.nearest, only_indexed=False)
+        target = vector_search.resolve_target(search.snapshot, search.nearest)
+        index = vector_search.searched_index(
+            search.snapshot, target, search.nearest, only_indexed=False
+        )
         if index is None:
             return FOUND.empty_table()
         rows: dict[int, BitMap] | None = None
         if search.filter is not None:
             covered = _fragments_of(search.snapshot, index, are_covered=True)
-            scan = vector_scan(search.snapshot, target, covered, search.filter)
-            rows = many_rows(scan, search.nearest.k)
+            scan = vector_search.vector_scan(search.snapshot, target, covered, search.filter)
+            rows = vector_search.many_rows(scan, search.nearest.k)
             if rows is None:
                 return FOUND.empty_table() if self.instead is None else self.instead.run()
-        with naming_index(index.name, WITHOUT_INDEX):
+        with naming_index(index.name, vector_search.WITHOUT_INDEX):
             tables = [
                 self._search(number, index.sources[number], pairs, rows)
                 for number, pairs in enumerate(self.segments)
@@ -159,16 +148,20 @@ class PartitionTask:
         return pa.concat_tables(tables) if tables else FOUND.empty_table()
 
     def _search(
-        self, number: int, source: VectorSource, pairs: Pairs, rows: dict[int, BitMap] | None
+        self,
+        number: int,
+        source: vector_search.VectorSource,
+        pairs: Pairs,
+        rows: dict[int, BitMap] | None,
     ) -> pa.Table:
         snapshot, nearest = self.search.snapshot, self.search.nearest
-        gate = live_gate(snapshot, source)
+        gate = vector_search.live_gate(snapshot, source)
         if rows is not None:
-            gate = filtered_gate(snapshot, source, rows)
+            gate = vector_search.filtered_gate(snapshot, source, rows)
         asked, partitions = _number(pairs)
         # Distances of candidates are not exact; their range is checked once they are refined.
         within = nearest.within if nearest.refine_factor is None else ANY_DISTANCE
-        near = NearestRows(len(asked), candidate_count(nearest), within)
+        near = NearestRows(len(asked), vector_search.candidate_count(nearest), within)
         source.segment.search_partitions(nearest.queries[asked], partitions, near, gate)
         ranked = [near.result(place) for place in range(len(asked))]
         ids = np.concatenate([rows.ids for rows in ranked])
@@ -202,8 +195,8 @@ def split_by_partitions(search: BatchSearch, parallelism: int) -> PartitionSplit
     costs little beside the distances: tasks of queries need no merge.
     """
     snapshot, nearest = search.snapshot, search.nearest
-    target = resolve_target(snapshot, nearest)
-    index = searched_index(snapshot, target, nearest, only_indexed=search.fast_search)
+    target = vector_search.resolve_target(snapshot, nearest)
+    index = vector_search.searched_index(snapshot, target, nearest, only_indexed=search.fast_search)
     if index is None:
         return None
     uncovered = () if search.fast_search else _fragments_of(snapshot, index, are_covered=False)
@@ -223,10 +216,10 @@ def split_by_partitions(search: BatchSearch, parallelism: int) -> PartitionSplit
     )
 
 
-def _chosen(search: BatchSearch, source: VectorSource) -> Chosen | None:
+def _chosen(search: BatchSearch, source: vector_search.VectorSource) -> Chosen | None:
     """Return the partitions that each query searches; None if that is known only later."""
     snapshot, nearest, segment = search.snapshot, search.nearest, source.segment
-    probes = probes_of(nearest, len(segment.model.partitions))
+    probes = vector_search.probes_of(nearest, len(segment.model.partitions))
     partitions = segment.nearest_partitions(nearest.queries, probes.first)
     if probes.first == probes.most:
         return partitions
@@ -241,10 +234,12 @@ def _chosen(search: BatchSearch, source: VectorSource) -> Chosen | None:
     # Then all rows of the index are rows of these fragments, of which the deleted ones are known.
     is_whole = stored == counts.sum()
     least = counts[partitions].sum(axis=1).min() - (stored - live)
-    return partitions if is_whole and least >= candidate_count(nearest) else None
+    return partitions if is_whole and least >= vector_search.candidate_count(nearest) else None
 
 
-def _is_read_soon(index: SearchedIndex, chosen_parts: Sequence[Chosen], tasks: int) -> bool:
+def _is_read_soon(
+    index: vector_search.SearchedIndex, chosen_parts: Sequence[Chosen], tasks: int
+) -> bool:
     """Whether tasks read all rows of an index in less time than the distances take."""
     counts = [np.array(source.segment.model.rows.counts) for source in index.sources]
     rows = sum(int(each.sum()) for each in counts)
@@ -253,7 +248,7 @@ def _is_read_soon(index: SearchedIndex, chosen_parts: Sequence[Chosen], tasks: i
     return rows * tasks * _DISTANCES_PER_READ <= distances
 
 
-def _shares(source: VectorSource, partitions: Chosen, count: int) -> list[Pairs]:
+def _shares(source: vector_search.VectorSource, partitions: Chosen, count: int) -> list[Pairs]:
     """Distribute partitions, in their order, to shares of about the same number of distances."""
     numbers, flat = np.unique(partitions, return_inverse=True)
     order = np.argsort(flat.reshape(-1), kind="stable")
@@ -275,7 +270,7 @@ def _number(
 
 
 def _fragments_of(
-    snapshot: Snapshot, index: SearchedIndex, *, are_covered: bool
+    snapshot: Snapshot, index: vector_search.SearchedIndex, *, are_covered: bool
 ) -> tuple[FragmentId, ...]:
     """Return the fragments that an index covers, or the others."""
     covered = index.covered
@@ -386,7 +381,7 @@ def merged(search: BatchSearch, candidates: pa.Table) -> pa.Table:
     groups = places * (segments.max(initial=0) + 2) + segments - NO_SEGMENT
     distances = candidates.column(DISTANCE).to_numpy()
     ids = candidates.column(STORED_ID).to_numpy()
-    count = candidate_count(search.nearest)
+    count = vector_search.candidate_count(search.nearest)
     first = _first(groups, distances, ids, count)
     rows = _Rows(
         places[first],
@@ -446,8 +441,8 @@ def _refine(
     """Return rows with exact distances; those that are not candidates have them."""
     snapshot = search.snapshot
     nearest = replace(search.nearest, queries=search.nearest.queries[numbers], has_several=True)
-    target = resolve_target(snapshot, nearest)
-    index = searched_index(snapshot, target, nearest, only_indexed=False)
+    target = vector_search.resolve_target(snapshot, nearest)
+    index = vector_search.searched_index(snapshot, target, nearest, only_indexed=False)
     exact, rough = rows.at(~are_candidates), rows.at(are_candidates)
     if index is None or not len(rough.places):
         return exact
@@ -455,7 +450,7 @@ def _refine(
     bounds = np.searchsorted(rough.places[by_query], np.arange(1, len(numbers)))
     candidates = np.split(rough.addresses[by_query], bounds)
     near = NearestRows(len(numbers), nearest.k, nearest.within)
-    add_refined(snapshot, target, index.metric, nearest, candidates, near)
+    vector_search.add_refined(snapshot, target, index.metric, nearest, candidates, near)
     ranked = [near.result(place) for place in range(len(numbers))]
     counts = [len(each) for each in ranked]
     return _Rows(

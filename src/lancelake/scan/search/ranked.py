@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyroaring import FrozenBitMap
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.deletion_files import META_NAMES, MetaColumn
+from lancelake.data.fragment_reader import META_NAMES, MetaColumn
 from lancelake.expr.bind import BoundExpression, bind
 from lancelake.expr.evaluate import Evaluator
 from lancelake.expr.predicate import Filter, Predicate, predicate
@@ -20,8 +20,8 @@ from lancelake.format.ids import FragmentId
 from lancelake.format.row_address import by_fragment, fragment_of, offset_of
 from lancelake.format.rowids import U64Array
 from lancelake.scan.execute import kept_offsets
-from lancelake.scan.explain import ScanMeasure, sort_step
 from lancelake.scan.index_search.sources import PerSnapshot
+from lancelake.scan.plan import ScanMeasure, sort_step
 from lancelake.scan.planner import plan
 from lancelake.scan.request import DEFAULT_BATCH_ROWS, ScanRequest, SearchRequest, expression_schema
 from lancelake.scan.stream import run, sort_batches
@@ -211,15 +211,12 @@ class RankedRowsFinder(Protocol):
     @property
     def num_fragments(self) -> int:
         """Number of fragments that are scanned."""
-        ...
 
     def search(self) -> SearchedRows:
         """Search, and return the rows of the result by rank."""
-        ...
 
     def steps(self, *, verbose: bool, measure: ScanMeasure | None) -> list[str]:
         """Describe the steps of the search, the last one first."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

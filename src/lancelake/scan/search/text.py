@@ -15,8 +15,7 @@ from lancelake.errors import InvalidRequestError, UnsupportedError, naming
 from lancelake.format.rowids import U64Array
 from lancelake.index.row_sets import RowIds
 from lancelake.index.text.text_query import Boolean, Boost, Match, MultiMatch, Phrase, TextQuery
-from lancelake.scan.explain import ScanMeasure, explain, index_steps, measured_scan
-from lancelake.scan.plan import ScanPlan
+from lancelake.scan.plan import ScanMeasure, ScanPlan, explain, index_steps, measured_scan
 from lancelake.scan.planner import chosen_fragments, plan
 from lancelake.scan.request import ScanRequest, SearchRequest
 from lancelake.scan.row_lookup import AllowedRows, plan_masked

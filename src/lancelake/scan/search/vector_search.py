@@ -36,9 +36,8 @@ from lancelake.index.vector.vectors import (
     nearest_vectors,
 )
 from lancelake.scan.execute import kept_offsets
-from lancelake.scan.explain import ScanMeasure, explain, index_steps, measured_scan
 from lancelake.scan.index_search.sources import IndexSources, PerSnapshot, naming_index
-from lancelake.scan.plan import ScanPlan
+from lancelake.scan.plan import ScanMeasure, ScanPlan, explain, index_steps, measured_scan
 from lancelake.scan.planner import plan
 from lancelake.scan.request import DISTANCE, QUERY_INDEX, Nearest, ScanRequest, SearchRequest
 from lancelake.scan.row_lookup import AllowedRows, addresses_of, ids_of_rows, live_ids, plan_masked

@@ -21,7 +21,7 @@ from zipimport import zipimporter
 
 from pyspark import daemon
 
-from lancelake.core.values.tasks import address, preload_codec
+from lancelake.core.values.tasks import official, preload_codec
 
 _LOADED = (
     "pyspark.worker",
@@ -63,7 +63,7 @@ def keep_files_with_spark(environment: Mapping[str, str]) -> None:
     """Create temporary files of workers in a folder that Spark removes: it kills its workers."""
     folder = environment.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
     if folder and Path(folder).is_dir():
-        address.use_parent(Path(folder))
+        official.use_parent(Path(folder))
 
 
 def share_arenas(environment: Mapping[str, str]) -> bool:

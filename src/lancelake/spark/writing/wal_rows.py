@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from lancelake.commit.snapshot import open_snapshot
 from lancelake.core.values.metadata import Field, Location, Snapshot, default_session, quoted_name
 from lancelake.core.values.versions import AtVersion
 from lancelake.core.values.wal import (
@@ -43,7 +44,6 @@ from lancelake.spark.jobs import on_partitions
 from lancelake.spark.options import TableOptions
 from lancelake.spark.reading.columns import empty_frame, needed_columns
 from lancelake.spark.writing.fitted_rows import fitted
-from lancelake.table.open import open_snapshot
 
 UPSERT_OPTIONS = ("mode", "deleteWhen", "sequenceBy")
 _UPSERT = "upsert"

@@ -12,6 +12,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import open_existing
 from lancelake.core.table_place import TablePlace
 from lancelake.core.values.metadata import Fragment, Schema, Snapshot, from_bytes, to_bytes
 from lancelake.core.values.writes import (
@@ -28,10 +29,9 @@ from lancelake.core.values.writes import (
     WritePlan,
     chosen_text,
     declare_engine,
-    file_version,
+    version_from_name,
 )
-from lancelake.data.column_file import WriteTask
-from lancelake.data.fragment_writer import write_fragments
+from lancelake.data.column_file import WriteTask, write_fragments
 from lancelake.errors import (
     AlreadyExistsError,
     InvalidRequestError,
@@ -62,7 +62,6 @@ from lancelake.spark.writing.wal_rows import (
     upsert_of,
 )
 from lancelake.table.columns.alter import widened_schema
-from lancelake.table.open import open_existing
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +226,7 @@ def _wanted(
         keeps_schema=not options.flag("overwriteSchema", default=False),
         replaces=replaces,
         casts=True,
-        data_version=None if version is None else file_version.from_name(version),
+        data_version=None if version is None else version_from_name(version),
         max_rows_per_file=options.positive("maxRowsPerFile") or MAX_ROWS_PER_FILE,
         max_bytes_per_file=options.positive("maxBytesPerFile") or MAX_BYTES_PER_FILE,
         text=chosen_text(

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelake.commit.snapshot import Snapshot
+from lancelake.data.arrays.batches import struct_of
 from lancelake.data.arrays.conform import rebuilt_list, tightened
-from lancelake.data.arrays.retype import struct_of
 from lancelake.data.schema_check import ensure_fits, ensure_storable, is_for_newest_readers
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.column_file import ColumnFile, sync_file, sync_names, with_file
-from lancelake.data.deletion_files import load_deletions
+from lancelake.data.fragment_reader import load_deletions, physical_rows
 from lancelake.data.schema_check import is_for_newest_readers
 from lancelake.engine.port import Engine, Job, LocalEngine, Progress
 from lancelake.errors import LanceTableError, UnsupportedError
@@ -21,16 +21,9 @@ from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import MEM_WAL
 from lancelake.format.operations import Merge
 from lancelake.format.schema import Schema
-from lancelake.scan.live_rows import physical_rows
 from lancelake.scan.plan import ScanTask
 from lancelake.storage.location import Location
-from lancelake.table.publish import (
-    DEFAULT_CHOICES,
-    CommitChoices,
-    Retries,
-    publish,
-    retry_on_newest,
-)
+from lancelake.table import publish
 from lancelake.threads import Future, Pool, usable_cores
 from lancelake.txn.fragments import without_dropped_files
 
@@ -76,11 +69,9 @@ class Values(Protocol):
     @property
     def schema(self) -> pa.Schema:
         """Schema of all batches."""
-        ...
 
     def batches(self, scan: ScanTask) -> Iterator[pa.RecordBatch]:
         """Yield the values in row order."""
-        ...
 
 
 class Keeper(Protocol):
@@ -88,11 +79,9 @@ class Keeper(Protocol):
 
     def kept(self, scan: ScanTask) -> bytes | None:
         """Return the stored result of an earlier run over the same rows, if any."""
-        ...
 
     def keep(self, scan: ScanTask, result: bytes) -> None:
         """Store the result of a run."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +132,7 @@ def written_file(result: bytes) -> DataFile | None:
 
 # A retry reuses the files already written, so it need not be early. Only the first attempt is long:
 # a delay in proportion to it would be far too long.
-PATIENCE = Retries(timeout_s=float("inf"), longest_wait_s=1.0)
+PATIENCE = publish.Retries(timeout_s=float("inf"), longest_wait_s=1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +148,7 @@ class Backfill:
     """How columns are computed and committed."""
 
     engine: Engine
-    choices: CommitChoices = DEFAULT_CHOICES
+    choices: publish.CommitChoices = publish.DEFAULT_CHOICES
     progress: Progress | None = None
     _written: dict[object, DataFile | None] = field(default_factory=dict)
 
@@ -172,7 +161,7 @@ class Backfill:
             files = self.write(at, planned.tasks)
             return publish_columns(at, planned.schema, files, choices)
 
-        return retry_on_newest(base, attempt, PATIENCE)
+        return publish.retry_on_newest(base, attempt, PATIENCE)
 
     def write(
         self, base: Snapshot, tasks: Sequence[ColumnTask]
@@ -200,7 +189,7 @@ def publish_columns(
     base: Snapshot,
     schema: Schema,
     files: Mapping[FragmentId, DataFile | None],
-    choices: CommitChoices,
+    choices: publish.CommitChoices,
 ) -> Snapshot:
     """Commit a schema and the files that were written for it."""
     fields = schema.by_id()
@@ -213,7 +202,7 @@ def publish_columns(
         schema=schema,
         preserves_nullability=not forbids_more_nulls(base.manifest.schema, schema),
     )
-    return publish(base, operation, choices)
+    return publish.publish(base, operation, choices)
 
 
 def column_file(base: Snapshot, schema: Schema, *, casts: bool = False) -> ColumnFile:

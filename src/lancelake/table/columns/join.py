@@ -14,16 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.column_file import WriteTask
-from lancelake.data.deletion_files import META_NAMES
-from lancelake.data.fragment_reader import FragmentReader
-from lancelake.data.fragment_writer import write_fragments
+from lancelake.data.column_file import WriteTask, write_fragments
+from lancelake.data.fragment_reader import META_NAMES, FragmentReader
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError, suggestion
 from lancelake.expr.literals import plain_storage
 from lancelake.format.arrow_schema import from_arrow, storage_schema
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import Fragment
+from lancelake.format.fragment import FileVersion, Fragment
 from lancelake.format.ids import MAX_ROWS, FragmentId
 from lancelake.format.schema import Schema
 from lancelake.scan.execute import execute

@@ -12,22 +12,23 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
+from lancelake.data.arrays.batches import retype
 from lancelake.data.arrays.conform import Conformer
-from lancelake.data.arrays.retype import retype
 from lancelake.data.column_file import with_file
-from lancelake.data.deletion_files import META_NAMES, load_deletions
+from lancelake.data.fragment_reader import META_NAMES, load_deletions
 from lancelake.data.schema_check import ensure_fits
 from lancelake.engine.port import Engine, LocalEngine
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.arrow_schema import storage_schema
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import Fragment
+from lancelake.format.fragment import FileVersion, Fragment
 from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.schema import Schema
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.task_rows import LiveRows
 from lancelake.table.columns.add import (
+    BatchFunction,
     computed_plan,
+    engine_for,
     live_batches,
     mapped_plan,
     streamed_files,
@@ -43,7 +44,6 @@ from lancelake.table.columns.join import (
     match_rows,
     prepared,
 )
-from lancelake.table.columns.user_functions import BatchFunction, engine_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

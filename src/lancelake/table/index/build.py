@@ -22,17 +22,12 @@ from lancelake.format import index_meta, layout
 from lancelake.format.ids import Version
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.operations import CreateIndex
-from lancelake.index.kind import (
-    BuildInput,
-    BuiltSegment,
-    IdKind,
-    Parameters,
-    indexed_type,
-)
+from lancelake.index.kind import BuildInput, BuiltSegment, IdKind, Parameters, indexed_type
 from lancelake.index.moved_rows import with_inline_moves
 from lancelake.index.stored_segment import StoredIndices
 from lancelake.scan.live_rows import live_rows
 from lancelake.storage.table_files import FileAt
+from lancelake.table import publish
 from lancelake.table.index.request import (
     IndexRequest,
     IndexTarget,
@@ -45,17 +40,9 @@ from lancelake.table.index.request import (
     resolve,
     stored_ids,
 )
-from lancelake.table.publish import (
-    DEFAULT,
-    DEFAULT_CHOICES,
-    CommitChoices,
-    Retries,
-    publish,
-    retry_on_newest,
-)
-from lancelake.txn import fragment_reuse
+from lancelake.txn.fragments import follow_moves
 
-BUILD_RETRIES = Retries(most=10, timeout_s=24 * 3600.0, longest_wait_s=30.0)
+BUILD_RETRIES = publish.Retries(most=10, timeout_s=24 * 3600.0, longest_wait_s=30.0)
 """A build is repeated when a compaction moved the rows that it had read."""
 _LOAD = "load_data"
 
@@ -99,8 +86,8 @@ Builder = Callable[[SegmentBuild, SegmentFolder], BuiltSegment]
 class IndexRun:
     """How an index is built and committed."""
 
-    choices: CommitChoices = DEFAULT_CHOICES
-    retries: Retries = BUILD_RETRIES
+    choices: publish.CommitChoices = publish.DEFAULT_CHOICES
+    retries: publish.Retries = BUILD_RETRIES
     progress: Progress | None = None
     builder: Builder = built_here
     begun: Callable[[SegmentBuild], uuid.UUID | None] | None = None
@@ -123,13 +110,13 @@ def create_index(base: Snapshot, request: IndexRequest, run: IndexRun = DEFAULT_
         entry = build_segment(version, request, run)
         operation = CreateIndex(new_indices=(entry,), removed_indices=replaced)
         choices = chosen.within(run.retries)
-        made = publish(version, operation, choices)
+        made = publish.publish(version, operation, choices)
         if build.is_heard:
             build.facts |= index_facts(made, "CREATE INDEX", (entry,))
         return made
 
     with indexing(base) as build:
-        return retry_on_newest(base, work, run.retries)
+        return publish.retry_on_newest(base, work, run.retries)
 
 
 def indexing(base: Snapshot) -> log.Operation:
@@ -380,8 +367,8 @@ def drop_index(
     base: Snapshot,
     name: str,
     *,
-    choices: CommitChoices = DEFAULT_CHOICES,
-    retries: Retries = DEFAULT,
+    choices: publish.CommitChoices = publish.DEFAULT_CHOICES,
+    retries: publish.Retries = publish.DEFAULT,
 ) -> Snapshot:
     """Drop all segments of an index; raise IndexNotFoundError if there are none."""
 
@@ -392,9 +379,9 @@ def drop_index(
             problem = f"index not found: {error.problem}"
             raise IndexNotFoundError(problem, table=error.table, version=error.version) from None
         operation = CreateIndex(new_indices=(), removed_indices=removed)
-        return publish(version, operation, choices)
+        return publish.publish(version, operation, choices)
 
-    return retry_on_newest(base, work, retries)
+    return publish.retry_on_newest(base, work, retries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -424,7 +411,7 @@ def current_coverage(base: Snapshot) -> dict[UUID, set[int]]:
     """Return the fragments that segments cover where recorded moves changed them."""
     if not any(entry.name == FRAGMENT_REUSE for entry in base.indices):
         return {}
-    followed = fragment_reuse.followed(with_inline_moves(base))
+    followed = follow_moves(with_inline_moves(base))
     return {entry.uuid: set(entry.fragments() or ()) for entry in followed}
 
 

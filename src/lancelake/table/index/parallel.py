@@ -17,20 +17,14 @@ from uuid import UUID, uuid5
 import numpy as np
 from pyroaring import BitMap
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import AtVersion, Snapshot, open_snapshot
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.engine.port import Engine, Job
 from lancelake.errors import LanceTableError, ObjectNotFoundError, RetryableConflictError
 from lancelake.format import index_meta, layout
 from lancelake.format.ids import Version
 from lancelake.format.index_meta import IndexFile, IndexMetadata
-from lancelake.index.kind import (
-    BuildInput,
-    BuiltSegment,
-    IdKind,
-    Parameters,
-    SegmentFacts,
-)
+from lancelake.index.kind import BuildInput, BuiltSegment, IdKind, Parameters, SegmentFacts
 from lancelake.index.kinds import kind_named
 from lancelake.scan.live_rows import live_rows
 from lancelake.storage.location import Location
@@ -38,7 +32,6 @@ from lancelake.storage.store import create_once
 from lancelake.storage.table_files import FileAt
 from lancelake.table.index.build import SegmentBuild, built_here
 from lancelake.table.index.request import IndexTarget, build_input, column_target
-from lancelake.table.open import AtVersion, open_snapshot
 from lancelake.version import __version__
 
 _NAMES = UUID("6f1d4b0e-58a3-4c6c-9d5e-2f0a7b7c41d2")

@@ -12,68 +12,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from lancelake import errors
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.data.codec.readers import temporary_folder
-from lancelake.errors import (
-    ConflictError,
-    IndexNotFoundError,
-    InvalidRequestError,
-    LanceTableError,
-    StorageUnavailableError,
-    TooFewRowsError,
-    UnsupportedError,
-)
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.operations import CreateIndex
 from lancelake.index.kind import SegmentFacts
 from lancelake.index.row_sets import EMPTY as NO_IDS
-from lancelake.index.stored_segment import (
-    StoredIndices,
-    StoredSegment,
-    reading_index,
-)
+from lancelake.index.stored_segment import StoredIndices, StoredSegment, reading_index
 from lancelake.scan.index_search.sources import lacks_rows, uncertain_rows
 from lancelake.scan.live_rows import live_rows
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_lookup import live_ids, take
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
+from lancelake.table import publish
 from lancelake.table.config import KEY_INDEX, MAX_ROWS, KeyIndexSettings
-from lancelake.table.index.build import (
-    DEFAULT_RUN,
-    IndexRun,
-    index_facts,
-    indexing,
-    new_place,
-    rebuilt,
-    row_counter,
-    with_oldest_version,
-)
-from lancelake.table.index.request import (
-    IndexTarget,
-    build_input,
-    column_target,
-    entries_named,
-    entry_path,
-    stored_ids,
-)
-from lancelake.table.publish import (
-    DEFAULT_CHOICES,
-    CommitChoices,
-    Retries,
-    publish,
-    retry_on_newest,
-)
+from lancelake.table.index import build, request
 
 
 def merged_segment(
     base: Snapshot,
     name: str,
-    target: IndexTarget,
+    target: request.IndexTarget,
     segments: Sequence[StoredSegment],
     new_fragments: BitMap,
-    run: IndexRun,
+    run: build.IndexRun,
     *,
     model: SegmentFacts | None = None,
 ) -> IndexMetadata:
@@ -82,10 +47,10 @@ def merged_segment(
     Rows that are deleted, and those of fragments that a segment no longer covers, are left out.
     Without segments, a kind that is trained encodes the rows by the model of another segment.
     """
-    stored = segments[0].coverage.stored if segments else stored_ids(base, target.kind)
-    counter = row_counter(base, f"index {target.path}", new_fragments, run.progress)
-    rows = build_input(base, target, new_fragments, stored, on_rows=counter)
-    place = new_place(base)
+    stored = segments[0].coverage.stored if segments else request.stored_ids(base, target.kind)
+    counter = build.row_counter(base, f"index {target.path}", new_fragments, run.progress)
+    rows = request.build_input(base, target, new_fragments, stored, on_rows=counter)
+    place = build.new_place(base)
     kept = [mergeable_fragments(segment) for segment in segments]
     with ExitStack() as stack:
         sources = [
@@ -99,7 +64,7 @@ def merged_segment(
             built = target.kind.merge(sources, rows, place.folder)
     covered = BitMap.union(BitMap(new_fragments), *kept)
     entry = place.entry(base, name, target, built, covered)
-    return with_oldest_version(entry, tuple(segment.entry for segment in segments))
+    return build.with_oldest_version(entry, tuple(segment.entry for segment in segments))
 
 
 def mergeable_fragments(segment: StoredSegment) -> BitMap:
@@ -133,7 +98,7 @@ _FALL = 0.1
 
 
 def has_lost_recall(
-    base: Snapshot, target: IndexTarget, model: SegmentFacts, old: BitMap, new: BitMap
+    base: Snapshot, target: request.IndexTarget, model: SegmentFacts, old: BitMap, new: BitMap
 ) -> bool:
     """Whether a model finds far fewer of the neighbours of new rows than of those it indexes.
 
@@ -149,7 +114,7 @@ def has_lost_recall(
     return before is not None and now < before - _FALL
 
 
-def _sample(base: Snapshot, target: IndexTarget, fragments: BitMap) -> pa.Array:
+def _sample(base: Snapshot, target: request.IndexTarget, fragments: BitMap) -> pa.Array:
     """Return the values of evenly spaced rows of fragments."""
     numbers: list[np.ndarray] = []
     start = 0
@@ -189,10 +154,10 @@ class RefreshOptions:
     def __post_init__(self) -> None:
         """Refuse a number of segments that means nothing."""
         if self.num_indices_to_merge is not None and self.num_indices_to_merge < 0:
-            raise InvalidRequestError("num_indices_to_merge must not be negative")
+            raise errors.InvalidRequestError("num_indices_to_merge must not be negative")
 
 
-Failures = Mapping[str, LanceTableError]
+Failures = Mapping[str, errors.LanceTableError]
 """Errors about indices that are left as they are, by name."""
 
 _MUCH_LARGER = 2
@@ -245,7 +210,7 @@ class IndexWork:
     """What there is to do for an index: segments to be merged with rows of new fragments."""
 
     name: str
-    target: IndexTarget
+    target: request.IndexTarget
     merged: tuple[StoredSegment, ...]
     left: tuple[StoredSegment, ...] = ()
     """Segments that stay as they are."""
@@ -268,7 +233,9 @@ class IndexWork:
 
 
 def refresh_indices(
-    base: Snapshot, options: RefreshOptions = DEFAULT_OPTIONS, run: IndexRun = DEFAULT_RUN
+    base: Snapshot,
+    options: RefreshOptions = DEFAULT_OPTIONS,
+    run: build.IndexRun = build.DEFAULT_RUN,
 ) -> Refreshed:
     """Bring indices up to date in one commit; none is made if there is nothing to do.
 
@@ -294,24 +261,24 @@ def refresh_indices(
             removed += tuple(i for i in version.indices if i.name == FRAGMENT_REUSE)
         operation = CreateIndex(new_indices=new, removed_indices=removed)
         choices = chosen.within(run.retries)
-        made = publish(version, operation, choices)
+        made = publish.publish(version, operation, choices)
         if refresh.is_heard:
-            refresh.facts |= index_facts(made, "OPTIMIZE INDEX", new)
+            refresh.facts |= build.index_facts(made, "OPTIMIZE INDEX", new)
         names = tuple(each.name for each, _ in written)
         return Refreshed(snapshot=made, names=names, skipped=skipped, failed=failed)
 
-    with indexing(base) as refresh:
-        return retry_on_newest(base, work, run.retries)
+    with build.indexing(base) as refresh:
+        return publish.retry_on_newest(base, work, run.retries)
 
 
 @contextmanager
-def _noted(name: str, failed: dict[str, LanceTableError]) -> Iterator[None]:
+def _noted(name: str, failed: dict[str, errors.LanceTableError]) -> Iterator[None]:
     """Note what is wrong with an index; what is wrong with the table or the store is raised."""
     try:
         yield
-    except (ConflictError, StorageUnavailableError):
+    except (errors.ConflictError, errors.StorageUnavailableError):
         raise
-    except LanceTableError as error:
+    except errors.LanceTableError as error:
         failed[name] = error
 
 
@@ -325,8 +292,8 @@ def planned(base: Snapshot, options: RefreshOptions = DEFAULT_OPTIONS) -> Planne
         names = tuple(dict.fromkeys(i.name for i in base.indices if not i.is_system))
     works: list[IndexWork] = []
     skipped: list[str] = []
-    failed: dict[str, LanceTableError] = {}
-    entries = {name: entries_named(base, name) for name in names}
+    failed: dict[str, errors.LanceTableError] = {}
+    entries = {name: request.entries_named(base, name) for name in names}
     for name in names:
         work = None
         with _noted(name, failed):
@@ -339,7 +306,7 @@ def planned(base: Snapshot, options: RefreshOptions = DEFAULT_OPTIONS) -> Planne
             skipped.append(name)
         else:
             problem = f"index {name!r} cannot be updated: its kind is not supported"
-            raise UnsupportedError(problem, table=base.location.uri, index=name)
+            raise errors.UnsupportedError(problem, table=base.location.uri, index=name)
     is_complete = not failed and not any(work.left for work in works)
     if is_complete and _forgets_moves(base, options, skipped):
         works = [replace(work, has_old_addresses=_stores_moved_rows(work)) for work in works]
@@ -361,10 +328,10 @@ def _work(
     base: Snapshot, name: str, entries: Sequence[IndexMetadata], options: RefreshOptions
 ) -> IndexWork | None:
     segments = StoredIndices(base).segments(name)
-    column = entry_path(base, entries[0], segments[0].kind) if segments else None
+    column = request.entry_path(base, entries[0], segments[0].kind) if segments else None
     if len(segments) < len(entries) or column is None:
         return None
-    target = column_target(base, column, segments[0].kind)
+    target = request.column_target(base, column, segments[0].kind)
     fragments = BitMap(fragment.id for fragment in base.manifest.fragments)
     covered = [mergeable_fragments(segment) for segment in segments]
     new = fragments - BitMap.union(BitMap(), *covered)
@@ -430,17 +397,19 @@ def _was_built_apart(work: IndexWork) -> bool:
     return bool(facts) and not work.target.kind.can_merge(facts)
 
 
-def _written_if_trained(base: Snapshot, work: IndexWork, run: IndexRun) -> IndexMetadata | None:
+def _written_if_trained(
+    base: Snapshot, work: IndexWork, run: build.IndexRun
+) -> IndexMetadata | None:
     """Write a segment; None for an index that has too few rows to be trained for the first time."""
     try:
         return _written(base, work, run)
-    except TooFewRowsError:
+    except errors.TooFewRowsError:
         if all(not segment.facts.is_trained for segment in work.merged):
             return None
         raise
 
 
-def _written(base: Snapshot, work: IndexWork, run: IndexRun) -> IndexMetadata:
+def _written(base: Snapshot, work: IndexWork, run: build.IndexRun) -> IndexMetadata:
     # Segments of different versions do not store the same ids of rows.
     versions = {segment.facts.index_version for segment in work.merged}
     kinds = {segment.kind.name for segment in work.merged}
@@ -452,7 +421,7 @@ def _written(base: Snapshot, work: IndexWork, run: IndexRun) -> IndexMetadata:
     if is_rebuilt or _is_large(base, work, run) or _has_old_values(base, work):
         segments = (*work.merged, *work.left)
         parameters = segments[0].open().parameters() if segments else {}
-        return rebuilt(base, work.name, work.target, work.fragments(), parameters, run)
+        return build.rebuilt(base, work.name, work.target, work.fragments(), parameters, run)
     args = base, work.name, work.target, work.merged, work.new_fragments
     return merged_segment(*args, run, model=work.model)
 
@@ -466,23 +435,27 @@ def _may_have_old_values(base: Snapshot, segment: StoredSegment) -> bool:
     return bool(uncertain_rows(base, segment.coverage)) and segment.open().has_rows_twice()
 
 
-def _is_outdated(base: Snapshot, target: IndexTarget, segments: Sequence[StoredSegment]) -> bool:
+def _is_outdated(
+    base: Snapshot, target: request.IndexTarget, segments: Sequence[StoredSegment]
+) -> bool:
     """Whether segments store other row references than new ones, with which none may be mixed."""
-    wanted = stored_ids(base, target.kind)
+    wanted = request.stored_ids(base, target.kind)
     return any(segment.coverage.stored is not wanted for segment in segments)
 
 
-def _is_large(base: Snapshot, work: IndexWork, run: IndexRun) -> bool:
+def _is_large(base: Snapshot, work: IndexWork, run: build.IndexRun) -> bool:
     """Whether a segment has too many rows to be merged in this process."""
     return run.merged_rows is not None and fragment_rows(base, work.fragments()) > run.merged_rows
 
 
 _KIND = "BTREE"
-_RETRIES = Retries(most=2, timeout_s=30.0)
+_RETRIES = publish.Retries(most=2, timeout_s=30.0)
 
 
 def update_key_index(
-    made: Snapshot, settings: KeyIndexSettings, choices: CommitChoices = DEFAULT_CHOICES
+    made: Snapshot,
+    settings: KeyIndexSettings,
+    choices: publish.CommitChoices = publish.DEFAULT_CHOICES,
 ) -> None:
     """Add the rows that the key index does not cover to it, as a new segment, and commit it.
 
@@ -511,9 +484,9 @@ def update_key_index(
     merged = merged_segments(counts, rows, settings)
     options = RefreshOptions(index_names=(name,), num_indices_to_merge=merged)
     try:
-        done = refresh_indices(made, options, IndexRun(choices=choices, retries=_RETRIES))
+        done = refresh_indices(made, options, build.IndexRun(choices=choices, retries=_RETRIES))
         done.raise_failure()
-    except (ConflictError, IndexNotFoundError):
+    except (errors.ConflictError, errors.IndexNotFoundError):
         return
 
 
@@ -540,7 +513,7 @@ def _key_index(base: Snapshot) -> str:
     raise _unusable(base, f"the primary key {paths[0]} has no {_KIND} index")
 
 
-def _unusable(base: Snapshot, problem: str) -> InvalidRequestError:
-    return InvalidRequestError(
+def _unusable(base: Snapshot, problem: str) -> errors.InvalidRequestError:
+    return errors.InvalidRequestError(
         f"config {KEY_INDEX} has no effect: {problem}", table=base.location.uri
     )

@@ -11,23 +11,16 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake import errors
 from lancelake.commit.snapshot import Snapshot
+from lancelake.data.fragment_reader import physical_rows
 from lancelake.engine.port import Stages
-from lancelake.errors import (
-    ColumnNotFoundError,
-    ColumnTypeError,
-    IndexExistsError,
-    IndexNotFoundError,
-    InvalidRequestError,
-    UnsupportedError,
-)
 from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.index.kind import BuildInput, IdKind, IndexKind, Order, Parameters, indexed_type
 from lancelake.index.kinds import kind_named
 from lancelake.index.sort import row_schema, value_sorted
 from lancelake.index.text.text_columns import DocumentColumn, find_text_column, text_column_of
-from lancelake.scan.live_rows import physical_rows
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
@@ -67,7 +60,7 @@ def resolve(base: Snapshot, request: IndexRequest) -> IndexTarget:
     is_stable = base.manifest.has_stable_row_ids
     # Releases that read version 0 take its ids for stable ones.
     if is_stable and kind.stored_ids(0, has_stable_row_ids=True) is IdKind.ADDRESS:
-        raise UnsupportedError(
+        raise errors.UnsupportedError(
             f"{kind.name} stores row addresses, and older releases of Lance would silently lose "
             "rows of a table with stable row ids",
             table=base.location.uri,
@@ -111,14 +104,14 @@ def _text_target(base: Snapshot, column: str, kind: IndexKind) -> IndexTarget:
 def _ensure_accepted(base: Snapshot, column: str, target: IndexTarget) -> IndexTarget:
     if not target.kind.accepts(target.dtype):
         problem = f"{target.kind.name} does not index column {column!r} of type {target.dtype}"
-        raise ColumnTypeError(problem, table=base.location.uri, column=column)
+        raise errors.ColumnTypeError(problem, table=base.location.uri, column=column)
     return target
 
 
-def _unknown_column(base: Snapshot, column: str) -> ColumnNotFoundError:
+def _unknown_column(base: Snapshot, column: str) -> errors.ColumnNotFoundError:
     known = ", ".join(base.manifest.schema.names)
     problem = f"column {column!r} does not exist; the table has: {known}"
-    return ColumnNotFoundError(problem, table=base.location.uri, column=column)
+    return errors.ColumnNotFoundError(problem, table=base.location.uri, column=column)
 
 
 def stored_ids(base: Snapshot, kind: IndexKind) -> IdKind:
@@ -143,7 +136,7 @@ def ensure_name(base: Snapshot, name: str) -> None:
     """Refuse a name that no index may have."""
     if not name or name.startswith(_RESERVED):
         problem = f"{name!r} cannot be the name of an index"
-        raise InvalidRequestError(problem, table=base.location.uri)
+        raise errors.InvalidRequestError(problem, table=base.location.uri)
 
 
 def replaced_entries(
@@ -154,11 +147,11 @@ def replaced_entries(
     table = base.location.uri
     if any(i.fields != (target.field_id,) for i in entries):
         problem = f"index {name!r} already exists with different fields"
-        raise IndexExistsError(problem, table=table, action="Choose another name.")
+        raise errors.IndexExistsError(problem, table=table, action="Choose another name.")
     if entries and not replace:
         problem = f"index {name!r} already exists"
         action = "Choose another name, or replace it."
-        raise IndexExistsError(problem, table=table, action=action)
+        raise errors.IndexExistsError(problem, table=table, action=action)
     return entries
 
 
@@ -169,7 +162,7 @@ def entries_named(base: Snapshot, name: str) -> tuple[IndexMetadata, ...]:
         return entries
     known = ", ".join(sorted({i.name for i in base.indices if not i.is_system})) or "none"
     problem = f'Index "{name}" not found; there are: {known}'
-    raise IndexNotFoundError(problem, table=base.location.uri, version=base.version)
+    raise errors.IndexNotFoundError(problem, table=base.location.uri, version=base.version)
 
 
 def chosen_fragments(base: Snapshot, wanted: tuple[int, ...] | None) -> BitMap:
@@ -180,7 +173,7 @@ def chosen_fragments(base: Snapshot, wanted: tuple[int, ...] | None) -> BitMap:
     missing = sorted(set(wanted) - set(existing))
     if missing:
         problem = f"fragment {missing[0]} is not part of version {base.version}"
-        raise InvalidRequestError(problem, table=base.location.uri, fragment=missing[0])
+        raise errors.InvalidRequestError(problem, table=base.location.uri, fragment=missing[0])
     return BitMap(wanted)
 
 

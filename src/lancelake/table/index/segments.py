@@ -13,7 +13,7 @@ from uuid import UUID
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import AtVersion, Snapshot, open_snapshot
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.engine.port import Progress, Stages
 from lancelake.errors import CorruptTableError, InvalidRequestError
@@ -22,13 +22,8 @@ from lancelake.format.index_meta import IndexFile, IndexMetadata
 from lancelake.format.operations import CreateIndex
 from lancelake.index.kind import BuildInput, BuiltSegment, IndexKind
 from lancelake.index.stored_segment import StoredIndices, StoredSegment
+from lancelake.index.vector import coded_rows
 from lancelake.index.vector.build import PartitionCodes, write_segment
-from lancelake.index.vector.coded_rows import (
-    RowPartitions,
-    coded_batches,
-    coded_schema,
-    product_codes,
-)
 from lancelake.index.vector.kind import model_of
 from lancelake.storage.store import confined_path
 from lancelake.table.index.build import (
@@ -51,9 +46,8 @@ from lancelake.table.index.request import (
     resolve,
     stored_ids,
 )
-from lancelake.table.open import AtVersion, open_snapshot
 from lancelake.table.publish import publish, retry_on_newest
-from lancelake.txn import index_coverage
+from lancelake.txn.overlap import without_changed_columns
 
 
 def merge_segments(
@@ -187,7 +181,7 @@ def _current(base: Snapshot, entry: IndexMetadata) -> IndexMetadata:
     if entry.dataset_version == base.version:
         return entry
     built_from = open_snapshot(base.location, AtVersion(entry.dataset_version))
-    (pruned,) = index_coverage.without_changed_columns(
+    (pruned,) = without_changed_columns(
         (entry,),
         base.manifest.schema,
         before=built_from.state.fragments_by_id(),
@@ -246,7 +240,7 @@ def merge_parts(
 
 
 def encoded_rows(
-    base: Snapshot, request: IndexRequest, known: RowPartitions | None = None
+    base: Snapshot, request: IndexRequest, known: coded_rows.RowPartitions | None = None
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Encode the rows of fragments by the model that a request has, without training."""
     target = resolve(base, request)
@@ -254,7 +248,9 @@ def encoded_rows(
     stored = stored_ids(base, target.kind)
     rows = build_input(base, target, fragments, stored, parameters=request.parameters)
     model, _ = model_of(rows, target.kind.name)
-    return coded_schema(product_codes(model)), coded_batches(rows, model, known)
+    return coded_rows.coded_schema(coded_rows.product_codes(model)), coded_rows.coded_batches(
+        rows, model, known
+    )
 
 
 def segment_of(

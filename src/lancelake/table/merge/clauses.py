@@ -17,7 +17,7 @@ from lancelake.expr.evaluate import Evaluator
 from lancelake.expr.predicate import Predicate, predicate
 from lancelake.format.arrow_schema import expression_scope
 from lancelake.format.frozen import FrozenMap, computed_once
-from lancelake.format.merged_generation import MergedGeneration
+from lancelake.format.index_meta import MergedGeneration
 from lancelake.format.schema import Schema
 from lancelake.scan.request import expression_schema
 from lancelake.table.merge.match import key_indices

@@ -15,16 +15,15 @@ from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.batches import gathered
-from lancelake.data.deletion_files import MetaColumn
+from lancelake.data.fragment_reader import MetaColumn
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import LanceTableError
 from lancelake.expr.condition import Column, Condition, Membership, all_of
 from lancelake.expr.literals import type_at
-from lancelake.format import roaring
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FragmentId
 from lancelake.format.logical_types import has_blobs
-from lancelake.format.row_address import fragment_of, offset_of
+from lancelake.format.row_address import bitmap_of, fragment_of, offset_of
 from lancelake.format.schema import Field
 from lancelake.index.order import ordered_points
 from lancelake.index.row_sets import U64Array
@@ -550,7 +549,7 @@ class TargetRows:
         offsets = offset_of(addresses).astype(np.uint32)
         wanted = np.unique(offsets)
         part = replace(self.scans[fragment], start=int(wanted[0]), stop=int(wanted[-1]) + 1)
-        part = part.matching(roaring.of(wanted))
+        part = part.matching(bitmap_of(wanted))
         batches = list(writable(part, execute(part, self.columns)))
         rows = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
         if len(wanted) == len(offsets):

@@ -20,6 +20,7 @@ from lancelake.format.frozen import FrozenMap, computed_once
 from lancelake.format.row_address import ascending, by_fragment
 from lancelake.format.schema import Field, Schema
 from lancelake.scan.task_rows import to_mask
+from lancelake.table import publish, row_steps
 from lancelake.table.columns.alter import widened, widened_schema
 from lancelake.table.merge.clauses import (
     SOURCE,
@@ -60,25 +61,6 @@ from lancelake.table.merge.write import (
     compute_columns,
     copy_columns,
     write_portions,
-)
-from lancelake.table.publish import (
-    DEFAULT,
-    DEFAULT_CHOICES,
-    CommitChoices,
-    OnceOnly,
-    Retries,
-    retry_on_newest,
-)
-from lancelake.table.row_steps import (
-    AddedRows,
-    PreparedRows,
-    RowChange,
-    RowsByFragment,
-    RowsChanged,
-    commit_rows,
-    find_rows,
-    prepare_rows,
-    row_files,
 )
 
 _CHUNK_ROWS = 1 << 16
@@ -245,16 +227,18 @@ class MergePlan:
     """Rows to write, rows that leave their place, and how many of these are deleted."""
 
     portions: tuple[Portion, ...]
-    gone: RowsByFragment
+    gone: row_steps.RowsByFragment
     deleted: int
     key: KeyColumns | None
     """The key of new rows, which is recorded so that concurrent inserts of it are detected."""
 
     def added(
         self, base: Snapshot, engine: Engine, *, progress: Progress | None = None
-    ) -> AddedRows:
+    ) -> row_steps.AddedRows:
         """Write the rows, by tasks of an engine."""
-        parts = write_portions(self.portions, row_files(base), self.key, engine, progress=progress)
+        parts = write_portions(
+            self.portions, row_steps.row_files(base), self.key, engine, progress=progress
+        )
         return added_rows(parts, self.key, deleted=self.deleted)
 
 
@@ -369,7 +353,9 @@ class _Planner:
         updated: list[UpdatedRows] = []
         deleted: list[Addresses] = []
         for clause in clauses:
-            rows = find_rows(self._base, clause.condition, self._engine, progress=self._progress)
+            rows = row_steps.find_rows(
+                self._base, clause.condition, self._engine, progress=self._progress
+            )
             rest = {i: offsets - handled.get(i, BitMap()) for i, offsets in rows.items()}
             handled = {
                 i: handled.get(i, BitMap()) | rest.get(i, BitMap())
@@ -447,12 +433,12 @@ def merge(
     spec: MergeSpec,
     *,
     engine: Engine | None = None,
-    choices: CommitChoices = DEFAULT_CHOICES,
-    retries: Retries = DEFAULT,
-    once: OnceOnly | None = None,
+    choices: publish.CommitChoices = publish.DEFAULT_CHOICES,
+    retries: publish.Retries = publish.DEFAULT,
+    once: publish.OnceOnly | None = None,
     memory_bytes: int = MEMORY_BYTES,
     progress: Progress | None = None,
-) -> RowsChanged:
+) -> row_steps.RowsChanged:
     """Merge rows into a table and commit; after a conflict it is retried on the newest version.
 
     Only the key columns of the table are read, and those columns of matching rows that the clauses
@@ -462,13 +448,15 @@ def merge(
     choices = choices.named("MERGE", base.location)
     with read_source(source, memory_bytes=memory_bytes) as rows:
 
-        def attempt(version: Snapshot) -> RowsChanged:
+        def attempt(version: Snapshot) -> row_steps.RowsChanged:
             if spec.adds_columns:
                 version = _with_columns(version, rows, spec, runs_on, choices)
             change = change_of(version, rows, spec, engine=runs_on, progress=progress)
-            return commit_rows(version, replace(change, once=once), choices.within(retries))
+            return row_steps.commit_rows(
+                version, replace(change, once=once), choices.within(retries)
+            )
 
-        return retry_on_newest(base, attempt, retries)
+        return publish.retry_on_newest(base, attempt, retries)
 
 
 def prepare(
@@ -477,12 +465,12 @@ def prepare(
     spec: MergeSpec,
     *,
     engine: Engine | None = None,
-    choices: CommitChoices = DEFAULT_CHOICES,
+    choices: publish.CommitChoices = publish.DEFAULT_CHOICES,
     progress: Progress | None = None,
-) -> PreparedRows:
+) -> row_steps.PreparedRows:
     """Perform all steps of a merge except its commit."""
     change = change_of(base, source, spec, engine=engine, progress=progress)
-    return prepare_rows(base, change, choices.named("MERGE", base.location))
+    return row_steps.prepare_rows(base, change, choices.named("MERGE", base.location))
 
 
 def change_of(
@@ -492,11 +480,11 @@ def change_of(
     *,
     engine: Engine | None = None,
     progress: Progress | None = None,
-) -> RowChange:
+) -> row_steps.RowChange:
     """Decide what happens to each row; the rows are written when the change is prepared."""
     runs_on = engine or LocalEngine()
     plan = plan_merge(base, source, spec, runs_on, progress=progress)
-    return RowChange(
+    return row_steps.RowChange(
         gone=plan.gone,
         add=lambda: plan.added(base, runs_on, progress=progress),
         merged_generations=spec.merged_generations,
@@ -504,7 +492,11 @@ def change_of(
 
 
 def _with_columns(
-    base: Snapshot, source: SourceRows, spec: MergeSpec, engine: Engine, choices: CommitChoices
+    base: Snapshot,
+    source: SourceRows,
+    spec: MergeSpec,
+    engine: Engine,
+    choices: publish.CommitChoices,
 ) -> Snapshot:
     """Add the source's columns to the table, once the merge has been validated."""
     schema = widened_schema(base, source.schema)

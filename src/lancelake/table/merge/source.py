@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancelake.data.codec import address
+from lancelake.data.codec.official import fresh_path
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError, suggestion
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.schema import Field, Schema
@@ -118,7 +118,7 @@ def _read(reader: pa.RecordBatchReader, memory_bytes: int) -> SourceRows:
 
 
 def _spill(reader: pa.RecordBatchReader, first: list[pa.RecordBatch]) -> SourceRows:
-    path = address.fresh_path()
+    path = fresh_path()
     rows = size = 0
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, reader.schema) as writer:
         while first:

@@ -11,8 +11,7 @@ from typing import cast
 import pyarrow as pa
 
 from lancelake.data.arrays.batches import read_ahead
-from lancelake.data.column_file import WriteTask
-from lancelake.data.fragment_writer import write_fragments
+from lancelake.data.column_file import WriteTask, write_fragments
 from lancelake.engine import port
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, suggestion
@@ -26,7 +25,7 @@ from lancelake.table.merge.match import Addresses, TargetRows, split_row_ids
 from lancelake.table.merge.source import Comparer, RowNumbers, SourceRows, take_rows
 from lancelake.table.operation_record import RowCounts
 from lancelake.table.row_steps import AddedRows, with_row_ids
-from lancelake.txn.inserted_keys import InsertedKeys, collected, united
+from lancelake.txn.key_bloom import InsertedKeys, collected, united
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

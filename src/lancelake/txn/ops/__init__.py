@@ -1,1 +1,1 @@
-"""Rules of each operation: `apply`, `conflicts`, `rebase` and `RULES`, one module each."""
+"""Rules of operations: `apply`, `conflicts` and `rebase`, grouped by what the operations change."""

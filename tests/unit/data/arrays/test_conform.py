@@ -12,7 +12,7 @@ from lancelake.data.schema_check import ensure_fits
 from lancelake.errors import SchemaMismatchError
 from lancelake.format import jsonb
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import FileVersion
 from tests.strategies.tables import schemas, tables
 from tests.strategies.target import Target
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lancelake.data.arrays.retype import to_public
+from lancelake.data.arrays.batches import to_public
 from lancelake.format import jsonb
 from lancelake.format.arrow_schema import from_arrow, public_field, storage_field
 

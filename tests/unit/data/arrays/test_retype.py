@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
-from lancelake.data.arrays.retype import retype, struct_of
+from lancelake.data.arrays.batches import retype, struct_of
 from tests.strategies.arrow_types import fields
 from tests.strategies.arrow_values import array_of, values
 from tests.strategies.target import Target

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from lancelake.data.arrays import conform as spread_rows
+from lancelake.data.arrays import conform
 from lancelake.data.arrays.batches import rebatched
 from lancelake.data.arrays.conform import Conformer, SpreadRows
 from lancelake.errors import SchemaMismatchError
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import FileVersion
 
 SCHEMA = pa.schema(
     [
@@ -66,8 +66,8 @@ def test_live_rows_are_where_they_were(
     deleted = {i for i in gone if i < physical}
     live = [i for i in range(physical) if i not in deleted]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spread_rows, "_PIECE_BYTES", piece)
-        patch.setattr(spread_rows, "_LEAST_ROWS", piece)
+        patch.setattr(conform, "_PIECE_BYTES", piece)
+        patch.setattr(conform, "_LEAST_ROWS", piece)
         if not live:
             return
         found = spread(deleted, physical, batch_rows, version)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from lancelake.data.arrays.conform import BLOB_VALUE, PREPARED_BLOB
 from lancelake.data.blobs import BlobFiles, BlobLimits, stored_place
-from lancelake.data.codec.address import CodecAddress
-from lancelake.data.file_schema import BLOB_VALUE, PREPARED_BLOB
+from lancelake.data.codec.official import CodecAddress
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.bases import BasePath
+from lancelake.format.fragment import BasePath
 from lancelake.format.ids import BaseId
 from lancelake.format.schema import Field
 from lancelake.storage.location import Location

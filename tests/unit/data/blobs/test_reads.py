@@ -9,8 +9,7 @@ import pytest
 
 from lancelake.data.blobs import StoredBlob, locate, read_all
 from lancelake.errors import CorruptTableError, InvalidRequestError, PlaceNotAllowedError
-from lancelake.format.bases import BasePath
-from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.fragment import BasePath, DataFile, Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import BaseId, FieldId, FragmentId
 from lancelake.format.schema import Field

@@ -11,7 +11,7 @@ from lance.file import LanceFileWriter
 import lancelake
 from lancelake.data.codec.file_layout import decode
 from lancelake.data.codec.workarounds import layout_with_gaps
-from lancelake.data.existing_file import found_file
+from lancelake.data.schema_check import found_file
 from lancelake.errors import CorruptTableError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.proto import file_pb2, table_pb2

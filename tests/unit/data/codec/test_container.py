@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lancelake.data.codec.file_layout import FOOTER, open_container
 from lancelake.errors import CorruptTableError, UnsupportedError
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import FileVersion
 from tests.support.data_files import FILES, written
 from tests.support.legacy_tables import MemorySource
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lancelake.data.byte_source import LoadedSource
 from lancelake.data.codec.file_ends import container_at, sound_end
 from lancelake.data.codec.file_layout import FOOTER, open_container
 from lancelake.data.codec.readers import open_reader
 from lancelake.data.codec.transplant import file_tail
+from lancelake.data.column_reader import LoadedSource
 from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.proto import file2_pb2
 from lancelake.storage.instrumented import IoAccount

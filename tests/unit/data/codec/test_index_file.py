@@ -7,8 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lancelake.data.codec import address, index_file
+from lancelake.data.codec import index_file, official
 from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.data.codec.official import file_writer
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
 
@@ -42,7 +43,7 @@ def test_all_rows_are_written_in_their_order(
 
 def test_the_codec_gets_few_large_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
-    real = address.file_writer
+    real = file_writer
 
     class Counted:
         def __init__(self, *args: object, **options: object) -> None:
@@ -55,7 +56,7 @@ def test_the_codec_gets_few_large_batches(tmp_path: Path, monkeypatch: pytest.Mo
         def __getattr__(self, name: str) -> object:
             return getattr(self._codec, name)
 
-    monkeypatch.setattr(address, "file_writer", Counted)
+    monkeypatch.setattr(official, "file_writer", Counted)
     monkeypatch.setattr(index_file, "_PAGE_BYTES", 400)
     writer = _folder(tmp_path).create("f.lance", SCHEMA)
     for first in range(0, 100, 10):

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lance.file import LanceFileReader, LanceFileWriter
 
-from lancelake.data.byte_source import LoadedSource
-from lancelake.data.codec import page_copy as copying
+from lancelake.data import joined_fragments
 from lancelake.data.codec.file_layout import Container, open_container
-from lancelake.data.codec.page_copy import page_copy
+from lancelake.data.column_reader import LoadedSource
+from lancelake.data.joined_fragments import page_copy
 from lancelake.errors import CorruptTableError
 
 SCHEMA = pa.schema({"number": pa.int64(), "word": pa.string()})
@@ -71,7 +71,7 @@ def test_files_that_end_alike_are_decoded_once(
         opened.append(source.name)
         return open_container(source)
 
-    monkeypatch.setattr(copying, "open_container", noted)
+    monkeypatch.setattr(joined_fragments, "open_container", noted)
     rows = ([(1 << 40, "a")], [(1 << 41, "b")], [(1, "a longer word"), (2, "c")])
     sources = [part(tmp_path, part_rows, n) for n, part_rows in enumerate(rows)]
     assert joined(tmp_path, sources) == [row for part_rows in rows for row in part_rows]

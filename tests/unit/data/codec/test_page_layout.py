@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from lance.file import LanceFileWriter
 
-from lancelake.data.byte_source import LoadedSource
 from lancelake.data.codec.file_layout import levels_above_lists, open_container
+from lancelake.data.column_reader import LoadedSource
 from lancelake.errors import CorruptTableError
 from lancelake.proto import file2_pb2
 

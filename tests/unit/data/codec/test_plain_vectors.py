@@ -10,14 +10,13 @@ import pyarrow as pa
 import pytest
 from lance.file import LanceFileReader, LanceFileWriter
 
+from lancelake.data.arrays.conform import column_ids
 from lancelake.data.codec.lance_file import open_lance_columns
 from lancelake.data.codec.workarounds import PlainVectors
 from lancelake.data.column_reader import ColumnReader
-from lancelake.data.file_schema import column_ids
 from lancelake.errors import CorruptTableError
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import DataFile
+from lancelake.format.fragment import DataFile, FileVersion
 from lancelake.storage.instrumented import IoAccount
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.data.byte_source import StoreSource
 from lancelake.data.codec.file_layout import open_container
 from lancelake.data.codec.read_sizes import ReadSize, bytes_read
+from lancelake.data.column_reader import StoreSource
 from lancelake.storage.instrumented import BufferRead, ColumnRead, IoAccount
 from lancelake.storage.table_files import FileAt
 

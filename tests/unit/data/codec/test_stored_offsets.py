@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lancelake.data.byte_source import LoadedSource
 from lancelake.data.codec.file_layout import Container, open_container
 from lancelake.data.codec.readers import open_reader
 from lancelake.data.codec.stored_offsets import (
@@ -17,6 +16,7 @@ from lancelake.data.codec.stored_offsets import (
     columns_named,
     unchecked_pages,
 )
+from lancelake.data.column_reader import LoadedSource
 from lancelake.errors import CorruptTableError
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lancelake.data.codec import address
-from lancelake.data.codec.address import CodecAddress, CodecWriter
+from lancelake.data.codec import official
+from lancelake.data.codec.official import CodecAddress, CodecWriter, file_writer
 from lancelake.errors import InternalError
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
@@ -31,7 +31,7 @@ def test_a_closed_file_has_its_size(tmp_path: Path) -> None:
 def test_a_file_without_all_its_rows_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = address.file_writer
+    real = file_writer
 
     class Losing:
         def __init__(self, *args: Any, **options: Any) -> None:
@@ -43,7 +43,7 @@ def test_a_file_without_all_its_rows_is_an_error(
         def __getattr__(self, name: str) -> object:
             return getattr(self._codec, name)
 
-    monkeypatch.setattr(address, "file_writer", Losing)
+    monkeypatch.setattr(official, "file_writer", Losing)
     file = writer(tmp_path)
     file.write(BATCH)
     with pytest.raises(InternalError, match=r"f\.lance has 2 rows, but 3 were written"):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lancelake.format import manifest_codec, transaction
-from lancelake.format.manifest_codec import ManifestFile
-from lancelake.format.transaction import Transaction
+from lancelake.format.manifest import ManifestFile, decode_manifest
+from lancelake.format.operations import Transaction, decode_transaction
 
 HERE = Path(__file__).parent
 RELEASES = ("4.0.2", "14.0.2")
@@ -20,9 +19,9 @@ def read(release: str, name: str) -> bytes:
 
 def manifest(release: str, step: str) -> ManifestFile:
     """Return the manifest that the step left."""
-    return manifest_codec.decode(read(release, f"{step}.manifest"))
+    return decode_manifest(read(release, f"{step}.manifest"))
 
 
 def committed(release: str, step: str) -> Transaction:
     """Return the transaction of the step."""
-    return transaction.decode(read(release, f"{step}.txn"))
+    return decode_transaction(read(release, f"{step}.txn"))

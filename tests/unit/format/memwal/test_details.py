@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from lancelake.commit.snapshot import Latest, open_snapshot
 from lancelake.errors import CorruptTableError
 from lancelake.format.ids import FieldId
 from lancelake.format.index_meta import MEM_WAL, IndexMetadata
 from lancelake.format.memwal import details
-from lancelake.format.memwal.region_spec import Bucketed, Unsharded
+from lancelake.format.memwal.details import Bucketed, Unsharded
 from lancelake.proto import table_pb2
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 from tests.support.memwal_tables import BUCKET, CAUGHT_UP, COMPOSITE, SIMPLE
 
 

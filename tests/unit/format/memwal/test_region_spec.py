@@ -4,8 +4,14 @@ import pytest
 
 from lancelake.errors import CorruptTableError, InvalidRequestError, UnsupportedError
 from lancelake.format.ids import FieldId
-from lancelake.format.memwal import region_spec
-from lancelake.format.memwal.region_spec import Bucketed, ByValue, RegionSpec, Unsharded
+from lancelake.format.memwal.details import (
+    Bucketed,
+    ByValue,
+    RegionSpec,
+    Unsharded,
+    decode_spec,
+    encode_spec,
+)
 from lancelake.proto import table_pb2
 
 SPECS = (
@@ -17,7 +23,7 @@ SPECS = (
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_specs_are_read_back(spec: RegionSpec) -> None:
-    assert region_spec.decode(region_spec.encode(spec)) == spec
+    assert decode_spec(encode_spec(spec)) == spec
 
 
 @pytest.mark.parametrize("buckets", [0, 1025])
@@ -30,10 +36,10 @@ def test_the_number_of_buckets_is_limited(buckets: int) -> None:
 def test_a_transform_that_no_release_evaluates_is_refused(transform: str) -> None:
     field = table_pb2.RegionField(field_id="bucket", transform=transform)
     with pytest.raises(UnsupportedError, match=transform):
-        region_spec.decode(table_pb2.RegionSpec(spec_id=1, fields=[field]))
+        decode_spec(table_pb2.RegionSpec(spec_id=1, fields=[field]))
 
 
 def test_a_bucket_spec_without_a_count_is_corrupt() -> None:
     field = table_pb2.RegionField(field_id="bucket", transform="bucket", source_ids=[0])
     with pytest.raises(CorruptTableError, match="buckets"):
-        region_spec.decode(table_pb2.RegionSpec(spec_id=1, fields=[field]))
+        decode_spec(table_pb2.RegionSpec(spec_id=1, fields=[field]))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lancelake.format.ids import Version
-from lancelake.format.operations import Clone, clone
+from lancelake.format.operations import CODECS, Clone
+
+clone = CODECS["clone"]
 
 
 @pytest.mark.parametrize("name", [None, "", "dev"])

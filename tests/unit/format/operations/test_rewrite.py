@@ -8,11 +8,12 @@ import pytest
 
 from lancelake.errors import CorruptTableError
 from lancelake.format.index_meta import IndexDetails, IndexFile
-from lancelake.format.operations import Rewrite, rewrite
-from lancelake.format.operations.rewrite import RewrittenIndex
+from lancelake.format.operations import CODECS, Rewrite, RewrittenIndex
 from lancelake.proto import table_pb2
 from lancelake.proto.transaction_pb2 import Transaction
 from tests.unit.format.golden.files import RELEASES, committed
+
+rewrite = CODECS["rewrite"]
 
 
 def golden(release: str, step: str) -> Rewrite:

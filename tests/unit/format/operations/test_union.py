@@ -6,7 +6,7 @@ import typing
 
 import pytest
 
-from lancelake.format import operations
+from lancelake.format import operations as ops
 from lancelake.format.operations import Operation, UnknownOperation
 from lancelake.proto.transaction_pb2 import Transaction
 from tests.unit.format.golden.files import RELEASES, committed
@@ -22,13 +22,13 @@ def empty(case: str) -> Transaction:
 
 @pytest.mark.parametrize("case", CASES)
 def test_an_operation_of_the_protocol_is_known(case):
-    assert not isinstance(operations.decode(empty(case)), UnknownOperation)
+    assert not isinstance(ops.decode(empty(case)), UnknownOperation)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_an_operation_is_written_under_its_own_tag(case):
     message = Transaction()
-    operations.encode_into(message, operations.decode(empty(case)))
+    ops.encode_into(message, ops.decode(empty(case)))
 
     assert message.WhichOneof("operation") == case
 
@@ -40,12 +40,12 @@ def test_the_union_has_one_value_per_operation_and_one_for_strangers():
 def test_an_operation_of_a_newer_release_is_kept_as_bytes():
     message = Transaction.FromString(b"\x9a\x07\x03abc")  # field 115
 
-    assert operations.decode(message) == UnknownOperation(tag=115, data=b"\x9a\x07\x03abc")
+    assert ops.decode(message) == UnknownOperation(tag=115, data=b"\x9a\x07\x03abc")
 
 
 def test_an_operation_of_a_newer_release_is_written_as_it_was():
     message = Transaction()
-    operations.encode_into(message, UnknownOperation(tag=115, data=b"\x9a\x07\x03abc"))
+    ops.encode_into(message, UnknownOperation(tag=115, data=b"\x9a\x07\x03abc"))
 
     assert message.SerializeToString() == b"\x9a\x07\x03abc"
 
@@ -53,27 +53,27 @@ def test_an_operation_of_a_newer_release_is_written_as_it_was():
 def test_a_stranger_that_is_no_operation_has_tag_0():
     message = Transaction.FromString(b"\x48\x01")  # field 9
 
-    assert operations.decode(message) == UnknownOperation(tag=0, data=b"\x48\x01")
+    assert ops.decode(message) == UnknownOperation(tag=0, data=b"\x48\x01")
 
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize(
     ("step", "kind"),
     [
-        ("create", operations.Overwrite),
-        ("append", operations.Append),
-        ("delete", operations.Delete),
-        ("create_index", operations.CreateIndex),
-        ("merge", operations.Merge),
-        ("data_replacement", operations.DataReplacement),
-        ("project_rename", operations.Project),
-        ("project_drop", operations.Project),
-        ("update_config", operations.UpdateConfig),
-        ("reserve_fragments", operations.ReserveFragments),
-        ("rewrite", operations.Rewrite),
-        ("restore", operations.Restore),
-        ("overwrite", operations.Overwrite),
-        ("stable_update", operations.Update),
+        ("create", ops.Overwrite),
+        ("append", ops.Append),
+        ("delete", ops.Delete),
+        ("create_index", ops.CreateIndex),
+        ("merge", ops.Merge),
+        ("data_replacement", ops.DataReplacement),
+        ("project_rename", ops.Project),
+        ("project_drop", ops.Project),
+        ("update_config", ops.UpdateConfig),
+        ("reserve_fragments", ops.ReserveFragments),
+        ("rewrite", ops.Rewrite),
+        ("restore", ops.Restore),
+        ("overwrite", ops.Overwrite),
+        ("stable_update", ops.Update),
     ],
 )
 def test_a_step_of_an_official_release_is_the_operation_it_should_be(release, step, kind):

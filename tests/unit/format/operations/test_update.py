@@ -6,11 +6,12 @@ import pytest
 
 from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format.ids import FieldId
-from lancelake.format.operations import Update, update
-from lancelake.format.operations.update import UpdateMode
+from lancelake.format.operations import CODECS, Update, UpdateMode
 from lancelake.format.rowids import RowIdSequence
 from lancelake.proto.transaction_pb2 import Transaction
 from tests.unit.format.golden.files import RELEASES, committed
+
+update = CODECS["update"]
 
 
 def golden(release: str) -> Update:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from lancelake.format.bases import BasePath
+from lancelake.format.fragment import BasePath
 from lancelake.format.ids import BaseId
-from lancelake.format.operations import UpdateBases, update_bases
+from lancelake.format.operations import CODECS, UpdateBases
+
+update_bases = CODECS["update_bases"]
 
 
 def test_bases_are_read_as_they_were_written():

@@ -7,10 +7,12 @@ import pytest
 from lancelake.errors import CorruptTableError
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId
-from lancelake.format.operations import UpdateConfig, update_config
-from lancelake.format.operations.update_config import MapUpdate
+from lancelake.format.operations import CODECS, MapUpdate, UpdateConfig
 from lancelake.proto.transaction_pb2 import Transaction
 from tests.unit.format.golden.files import RELEASES, committed
+
+update_config = CODECS["update_config"]
+
 
 FIELD = Transaction.UpdateConfig.FieldMetadataUpdate
 

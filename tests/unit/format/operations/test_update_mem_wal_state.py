@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import uuid
 
-from lancelake.format.merged_generation import MergedGeneration
-from lancelake.format.operations import UpdateMemWalState, update_mem_wal_state
+from lancelake.format.index_meta import MergedGeneration
+from lancelake.format.operations import CODECS, UpdateMemWalState
+
+update_mem_wal_state = CODECS["update_mem_wal_state"]
 
 
 def test_marks_are_read_as_they_were_written():

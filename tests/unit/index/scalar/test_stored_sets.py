@@ -6,7 +6,7 @@ import pytest
 from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError
-from lancelake.format import deletion
+from lancelake.format.deletion import decode_bitmap
 from lancelake.index.row_sets import RowIds
 from lancelake.index.scalar.keyed_sets import KeyedStoredSet, encode_sets, merge_sets, restrict
 
@@ -22,7 +22,7 @@ SETS = {
 
 def decoded(sets: list[KeyedStoredSet]) -> dict[object, dict[int, BitMap]]:
     return {
-        key: {high: deletion.decode_bitmap(data, what="it") for high, data in parts.items()}
+        key: {high: decode_bitmap(data, what="it") for high, data in parts.items()}
         for key, parts in sets
     }
 

@@ -12,8 +12,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError
 from lancelake.maintenance.cleanup.run import clean_up_if_due, policy_of
-from lancelake.storage import disk_sync
-from lancelake.storage import open_stores as opening
+from lancelake.storage import disk_sync, location
 from lancelake.storage.local import LocalStore
 from lancelake.table.publish import (
     INTERVAL,
@@ -111,6 +110,6 @@ def test_a_table_that_asks_for_nothing_costs_nothing(
 ) -> None:
     snapshot = lance.write_dataset(pa.table({"a": [0]}), tmp_path / "t.lance")._snapshot
     store = CountingStore(LocalStore(str(tmp_path)))
-    monkeypatch.setattr(opening, "LocalStore", lambda _: store)
+    monkeypatch.setattr(location, "LocalStore", lambda _: store)
     clean_up_if_due(snapshot)
     assert store.total == 0

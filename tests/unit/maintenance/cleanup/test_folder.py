@@ -9,9 +9,9 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError
-from lancelake.maintenance.cleanup import folder
-from lancelake.maintenance.cleanup.folder import clean_up_folder, is_abandoned
+from lancelake.maintenance.cleanup import run
 from lancelake.maintenance.cleanup.plan import CleanupPolicy
+from lancelake.maintenance.cleanup.run import clean_up_folder, is_abandoned
 from lancelake.pylance.fragment import write_fragments
 from lancelake.storage.location import Location
 
@@ -77,14 +77,14 @@ def test_a_folder_without_files_of_a_table_is_not_abandoned(tmp_path: Path) -> N
 def test_a_folder_that_becomes_a_table_meanwhile_is_left_alone(
     stopped: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed = folder._listed
+    listed = run._listed
 
     def then_committed(location: Location) -> object:
         found = listed(location)
         lance.write_dataset(ROWS, location.uri)
         return found
 
-    monkeypatch.setattr(folder, "_listed", then_committed)
+    monkeypatch.setattr(run, "_listed", then_committed)
     with pytest.raises(InvalidRequestError, match="became a table"):
         clean_up_folder(stopped, ALL)
     assert lance.dataset(stopped.uri).count_rows() == 10

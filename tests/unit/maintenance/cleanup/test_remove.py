@@ -9,8 +9,7 @@ import pytest
 
 from lancelake.engine.port import LocalEngine
 from lancelake.maintenance.cleanup.run import RemoveFiles, from_bytes, removal
-from lancelake.storage.location import Location
-from lancelake.storage.session import Session
+from lancelake.storage.location import Location, Session
 from tests.support.set_clock import ManualClock
 
 

@@ -19,13 +19,12 @@ import lancelake.pylance as lance
 from lancelake.clock import SystemClock
 from lancelake.engine.port import Job, JobProgress, LocalEngine
 from lancelake.errors import CorruptTableError, InvalidRequestError, UnsupportedError
-from lancelake.maintenance.cleanup import run as cleaning
+from lancelake.maintenance.cleanup import run
 from lancelake.maintenance.cleanup.plan import CleanupPolicy, Reason
 from lancelake.maintenance.cleanup.run import CleanupReport, clean_up
 from lancelake.maintenance.reachable import FileKind, KnownRefs
 from lancelake.storage import disk_sync
-from lancelake.storage.location import Location
-from lancelake.storage.session import Session
+from lancelake.storage.location import Location, Session
 from tests.support.full_disk import full_disk
 from tests.support.open_files import open_files, open_removed_files
 from tests.support.set_clock import ManualClock
@@ -196,7 +195,7 @@ def test_files_of_a_version_that_is_restored_right_before_it_goes_stay(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = lance.dataset(root, version=1)
-    monkeypatch.setattr(cleaning, "update_hint", lambda *_: old.restore())
+    monkeypatch.setattr(run, "update_hint", lambda *_: old.restore())
     clean(root)
     assert lance.dataset(root).to_table() == pa.table({"a": [0]})
 
@@ -261,7 +260,7 @@ def test_a_disk_is_asked_by_one_thread(root: Path, monkeypatch: pytest.MonkeyPat
         engines.append(parallelism)
         return LocalEngine(parallelism=parallelism)
 
-    monkeypatch.setattr(cleaning, "LocalEngine", noted)
+    monkeypatch.setattr(run, "LocalEngine", noted)
     clean(root)
     assert engines == [1]
 

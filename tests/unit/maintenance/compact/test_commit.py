@@ -11,10 +11,9 @@ import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import IncompatibleConflictError
 from lancelake.maintenance.check.run import check
-from lancelake.maintenance.compact.compaction_commit import Landing, Rewritten, land
 from lancelake.maintenance.compact.options import CompactionSettings
 from lancelake.maintenance.compact.plan import plan
-from lancelake.maintenance.compact.run import rewritten
+from lancelake.maintenance.compact.run import Landing, Rewritten, land, rewritten
 from lancelake.table.publish import DEFAULT_CHOICES
 
 THIRDS = CompactionSettings(target_rows_per_fragment=20)

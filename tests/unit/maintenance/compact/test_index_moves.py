@@ -11,7 +11,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
-from lancelake.maintenance.compact import compaction_commit
+from lancelake.maintenance.compact import run
 from lancelake.maintenance.compact.plan import coverage_by_index
 from lancelake.proto import table_pb2
 from tests.support.official import Official
@@ -78,7 +78,7 @@ def test_without_a_record_the_index_is_written_again(uri: Path, official_14: Off
 def test_a_large_record_is_in_a_file_and_is_followed(
     uri: Path, official_14: Official, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction_commit, "_MOST_INLINE_BYTES", 10)
+    monkeypatch.setattr(run, "_MOST_INLINE_BYTES", 10)
     before = official_14.run(uri, ASK)
     for rows in (20, 100):
         options = OPTIONS | {"target_rows_per_fragment": rows}

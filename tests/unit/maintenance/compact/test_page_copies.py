@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.data.codec import page_copy
+from lancelake.data import joined_fragments
 from lancelake.errors import UnsupportedError
 from tests.support.compare import assert_same_table
 from tests.support.official import RELEASES, OfficialPool, is_installed
@@ -56,13 +56,13 @@ def dataset(request: pytest.FixtureRequest, tmp_path: Path) -> lance.LanceDatase
 def copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the paths of files that are made of pages."""
     made: list[str] = []
-    write = page_copy.PageCopy.write
+    write = joined_fragments.PageCopy.write
 
-    def noted(self: page_copy.PageCopy, store: object, path: str) -> int:
+    def noted(self: joined_fragments.PageCopy, store: object, path: str) -> int:
         made.append(path)
         return write(self, store, path)  # type: ignore[arg-type]  # as it came
 
-    monkeypatch.setattr(page_copy.PageCopy, "write", noted)
+    monkeypatch.setattr(joined_fragments.PageCopy, "write", noted)
     return made
 
 

@@ -15,7 +15,7 @@ import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Job, LocalEngine
 from lancelake.errors import InvalidRequestError, UnsupportedError
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import FileVersion
 from lancelake.format.operations import ReserveFragments, Rewrite
 from lancelake.maintenance.check.run import check
 from lancelake.maintenance.compact.options import CompactionSettings

@@ -18,10 +18,9 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.maintenance.check.run import check
 from lancelake.maintenance.compact import plan as planning
-from lancelake.maintenance.compact.compaction_commit import land
 from lancelake.maintenance.compact.options import CompactionSettings
 from lancelake.maintenance.compact.plan import RewritePlan, plan
-from lancelake.maintenance.compact.run import compact, rewritten
+from lancelake.maintenance.compact.run import compact, land, rewritten
 from lancelake.pylance.blob import blob_array, blob_field
 from lancelake.scan.request import Ordering
 from lancelake.table.publish import DEFAULT_CHOICES

@@ -10,13 +10,12 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
 from lancelake.engine.port import Engine, Job
 from lancelake.maintenance.check.run import check
 from lancelake.maintenance.cleanup.plan import CleanupPolicy
 from lancelake.maintenance.optimize import MaintenanceDue, OptimizeRun, OptimizeSettings, optimize
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices
 
 ANY_AGE = CleanupPolicy(older_than=timedelta(0), error_if_tagged_old_versions=False)

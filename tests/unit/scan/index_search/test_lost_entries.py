@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Latest, open_snapshot
 from lancelake.index.scalar.btree.kind import BTREE, BTreeSegment
 from lancelake.index.stored_segment import StoredIndices
 from lancelake.scan.index_search.sources import lacks_rows
 from lancelake.storage.location import Location
 from lancelake.table.index import refresh
-from lancelake.table.open import Latest, open_snapshot
 from tests.support.index_tables import add_index
 
 

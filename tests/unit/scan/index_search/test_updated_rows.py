@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Latest, open_snapshot
 from lancelake.expr.condition import Column
 from lancelake.index.scalar.btree.kind import BTREE
 from lancelake.index.stored_segment import StoredIndices
@@ -20,7 +21,6 @@ from lancelake.scan.index_search.sources import (
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 from tests.support.index_tables import add_index
 
 

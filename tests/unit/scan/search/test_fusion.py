@@ -7,7 +7,7 @@ import pytest
 
 from lancelake.errors import InvalidRequestError
 from lancelake.scan.request import Fusion, ReciprocalRankFusion, WeightedScore, fusion_of
-from lancelake.scan.search.hybrid import FusedRows, fuse
+from lancelake.scan.search.prepared import FusedRows, fuse
 
 
 def fused(

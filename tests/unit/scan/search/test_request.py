@@ -12,7 +12,7 @@ import pytest
 from lancelake.errors import InvalidRequestError
 from lancelake.index.text.text_query import Match, MultiMatch, Phrase
 from lancelake.scan.request import Nearest, ReciprocalRankFusion, SearchRequest
-from lancelake.scan.search.hybrid import vector_column, words_query
+from lancelake.scan.search.prepared import vector_column, words_query
 from tests.support.read_tables import open_source
 from tests.support.search_tables import write_articles
 

@@ -13,7 +13,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.frozen import FrozenMap
 from lancelake.scan.request import Nearest, SearchRequest, WeightedScore
-from lancelake.scan.search.hybrid import search, words_query
+from lancelake.scan.search.prepared import search, words_query
 from tests.support.read_tables import open_source
 from tests.support.search_tables import ROWS, article_vectors, write_articles
 

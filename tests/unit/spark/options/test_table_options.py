@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lancelake.commit.snapshot import AsOf, AtTag, AtVersion, Latest, OnBranch
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.options import (
     READ_OPTIONS,
@@ -13,7 +14,6 @@ from lancelake.spark.options import (
     parse_time,
     reference,
 )
-from lancelake.table.open import AsOf, AtTag, AtVersion, Latest, OnBranch
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.data.codec import address
+from lancelake.data.codec import official
 from lancelake.spark.worker.daemon import (
     freezing,
     keep_archives_read,
@@ -103,20 +103,20 @@ def test_tasks_that_load_nothing_leave_their_objects_to_collection() -> None:
 @pytest.fixture
 def fresh_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process create its temporary folder again."""
-    monkeypatch.setattr(address, "_folder", address._Folder())
+    monkeypatch.setattr(official, "_folder", official._Folder())
 
 
 @pytest.mark.usefixtures("fresh_folder")
 def test_temporary_files_of_workers_are_in_a_folder_of_spark(tmp_path: Path) -> None:
     keep_files_with_spark({"SPARK_LOCAL_DIRS": f"{tmp_path},/elsewhere"})
-    assert address.fresh_path().parent.parent == tmp_path
+    assert official.fresh_path().parent.parent == tmp_path
 
 
 @pytest.mark.usefixtures("fresh_folder")
 def test_without_a_folder_of_spark_the_default_is_used(tmp_path: Path) -> None:
     keep_files_with_spark({"SPARK_LOCAL_DIRS": str(tmp_path / "missing")})
     keep_files_with_spark({})
-    assert address.fresh_path().parent.is_dir()
+    assert official.fresh_path().parent.is_dir()
 
 
 @pytest.fixture

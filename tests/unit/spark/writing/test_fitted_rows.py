@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import types as t
 
 import lancelake
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
 from lancelake.errors import SchemaMismatchError
 from lancelake.spark.spark_types import arrow_schema
 from lancelake.spark.writing.fitted_rows import (
@@ -20,7 +20,6 @@ from lancelake.spark.writing.fitted_rows import (
     matched_names,
 )
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
 
 INT, LONG, TEXT, DOUBLE = t.IntegerType(), t.LongType(), t.StringType(), t.DoubleType()
 DATE, TIME = t.DateType(), t.TimestampType()

@@ -22,9 +22,8 @@ from lancelake.errors import (
     UnsupportedError,
 )
 from lancelake.pylance.udf import BatchUDF
-from lancelake.table.columns import add
+from lancelake.table.columns.add import BatchFunction, computed_plan, engine_for
 from lancelake.table.columns.backfill import written_file
-from lancelake.table.columns.user_functions import BatchFunction, engine_for
 
 IDS = [0, 1, 3, 4, 5, 6, 7, 8, 9]
 NUMBERS = pa.schema([("n", pa.int64())])
@@ -210,7 +209,7 @@ def test_metadata_of_the_schema_is_added_to(dataset: lance.LanceDataset) -> None
 
 
 def test_a_task_can_run_elsewhere(base: Snapshot) -> None:
-    planned = add.computed_plan(base, {"twice": "id * 2"})
+    planned = computed_plan(base, {"twice": "id * 2"})
     (first, *_) = pickle.loads(pickle.dumps(planned.tasks))
     file = written_file(first.run())
     assert file is not None

@@ -15,7 +15,7 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import FunctionError, InvalidRequestError
 from lancelake.pylance.udf import BatchUDF, BatchUDFCheckpoint
-from lancelake.table.columns.user_functions import Checkpoint
+from lancelake.table.columns.add import Checkpoint
 
 NUMBERS = pa.schema([("n", pa.int64())])
 KILLED = """

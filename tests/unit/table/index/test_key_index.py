@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Latest, open_snapshot
 from lancelake.errors import InvalidRequestError, RetryableConflictError, StorageError
 from lancelake.maintenance.optimize import optimize
 from lancelake.storage.location import Location
 from lancelake.table.config import KeyIndexSettings, from_config
 from lancelake.table.index import refresh
 from lancelake.table.index.refresh import merged_segments
-from lancelake.table.open import Latest, open_snapshot
 from tests.support.sound_tables import findings
 
 KEY = {b"lance-schema:unenforced-primary-key": b"true"}

@@ -5,7 +5,7 @@ from pyroaring import BitMap
 
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.deletion_files import load_deletions
+from lancelake.data.fragment_reader import load_deletions
 from lancelake.errors import InvalidRequestError
 from lancelake.format.ids import FragmentId
 from lancelake.table.row_steps import mark_deleted, mark_deleted_during

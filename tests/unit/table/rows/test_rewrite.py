@@ -15,8 +15,8 @@ from lancelake.format.ids import FragmentId
 from lancelake.format.rowids import RowIdSequence
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.table import rows as rewrite
-from lancelake.table.rows import RewriteRows, bind_assignments, rewrite_rows, row_files
+from lancelake.table import row_steps
+from lancelake.table.rows import RewriteRows, bind_assignments, rewrite_rows
 
 ROWS = {FragmentId(0): BitMap([1, 3]), FragmentId(2): BitMap([0])}
 
@@ -58,8 +58,8 @@ def test_no_rows_make_no_fragment(base: Snapshot) -> None:
 def test_rows_that_fill_a_file_are_a_task_of_their_own(
     base: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = replace(row_files(base), max_rows_per_file=2)
-    monkeypatch.setattr(rewrite, "row_files", lambda _: small)
+    small = replace(row_steps.row_files(base), max_rows_per_file=2)
+    monkeypatch.setattr(row_steps, "row_files", lambda _: small)
     assignments = bind_assignments({"name": "'x'"}, base.manifest.schema)
     made = rewrite_rows(base, ROWS, assignments, LocalEngine())
     assert [fragment.physical_rows for fragment in made] == [2, 1]
@@ -71,7 +71,7 @@ def test_a_task_runs_after_it_was_pickled(base: Snapshot) -> None:
     task = RewriteRows(
         scans=(scans[1].matching(BitMap([0, 2])),),
         assignments=bind_assignments({"weight": "0"}, base.manifest.schema),
-        write=row_files(base),
+        write=row_steps.row_files(base),
         keeps_row_ids=is_stable,
     )
     (made,) = from_bytes(pickle.loads(pickle.dumps(task)).run())

@@ -11,8 +11,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import LocalEngine
 from lancelake.errors import InvalidRequestError, LanceTableError, UnsupportedError
 from lancelake.format.ids import FragmentId
-from lancelake.format.operations import Update
-from lancelake.format.operations.update import UpdateMode
+from lancelake.format.operations import Update, UpdateMode
 from lancelake.maintenance.check.run import check
 from lancelake.storage.location import Location
 from lancelake.table.row_steps import find_rows

@@ -6,6 +6,7 @@ import pytest
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
+from lancelake.format.fragment import BasePath
 from lancelake.format.ids import BaseId, Version
 from lancelake.format.manifest import FeatureFlags
 from lancelake.txn import build, conflict_matrix
@@ -85,7 +86,7 @@ def test_a_base_takes_the_next_id() -> None:
     assert [b.id for b in cloned(state).manifest.base_paths] == [7, 8]
 
 
-def shapes_base() -> build.cloning.BasePath:
+def shapes_base() -> BasePath:
     op = conflict_matrix.shapes()[ops.UpdateBases][0].operation
     assert isinstance(op, ops.UpdateBases)
     return op.new_bases[0]

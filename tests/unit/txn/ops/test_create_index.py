@@ -7,7 +7,7 @@ import pytest
 from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
 from lancelake.format.ids import TOMBSTONE, FieldId
-from lancelake.format.transaction import Transaction
+from lancelake.format.operations import Transaction
 from lancelake.txn import conflict_matrix, merged_generations
 from lancelake.txn.conflict_matrix import FIRST, SECOND, TEXT, VALUE, index, mark
 from lancelake.txn.rules import OK, REBASE, Incompatible, Retryable

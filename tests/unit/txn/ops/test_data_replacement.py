@@ -8,7 +8,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
 from lancelake.format.fragment import DataFile
 from lancelake.format.ids import TOMBSTONE, FragmentId
-from lancelake.format.operations.data_replacement import Replacement
+from lancelake.format.operations import Replacement
 from lancelake.txn import conflict_matrix
 from lancelake.txn.conflict_matrix import FIRST, KEY, SECOND, TEXT, VALUE, data_file, index
 from lancelake.txn.rules import Incompatible

@@ -8,7 +8,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
-from lancelake.format.transaction import Transaction
+from lancelake.format.operations import Transaction
 from lancelake.txn import conflict_matrix
 from lancelake.txn.conflict_matrix import FIRST, SECOND, without_rows
 from lancelake.txn.rules import OK, REBASE, Retryable

@@ -5,18 +5,17 @@ from dataclasses import replace
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.format import operations as ops
-from lancelake.format.bases import BasePath
-from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import BasePath, FileVersion
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import BaseId, FragmentId
+from lancelake.format.operations import Overwrite, ReserveFragments
 from lancelake.txn import conflict_matrix
 from lancelake.txn.options import VersionChoices
 from lancelake.txn.rules import OK, Incompatible
 from tests.unit.txn.making import OPTIONS, after, fragment_ids, row_id_list, table, unseen
 
 NEW = conflict_matrix.fragment(FragmentId(0), path="new.lance")
-OVERWRITE = ops.Overwrite(fragments=(NEW,), schema=conflict_matrix.table().manifest.schema)
+OVERWRITE = Overwrite(fragments=(NEW,), schema=conflict_matrix.table().manifest.schema)
 
 
 def test_fragment_ids_continue() -> None:
@@ -75,7 +74,7 @@ def test_flags_of_what_is_gone_go() -> None:
 
 
 def test_rows_are_replaced_after_unknown_commits() -> None:
-    assert unseen(OVERWRITE, OVERWRITE, ops.ReserveFragments(num_fragments=1)) == OK
+    assert unseen(OVERWRITE, OVERWRITE, ReserveFragments(num_fragments=1)) == OK
 
 
 def test_settings_of_unknown_commits_are_not_replaced() -> None:

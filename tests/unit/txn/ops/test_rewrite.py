@@ -8,9 +8,10 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
 from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexDetails
-from lancelake.format.operations.rewrite import RewriteGroup, RewrittenIndex
+from lancelake.format.operations import RewriteGroup, RewrittenIndex
 from lancelake.format.rowids import VersionSequence
-from lancelake.txn import conflict_matrix, registry
+from lancelake.txn import conflict_matrix
+from lancelake.txn.build import conflicts
 from lancelake.txn.conflict_matrix import FIRST, SECOND, VALUE, fragment, index
 from lancelake.txn.options import VersionChoices
 from lancelake.txn.rules import OK, Context, Retryable
@@ -85,19 +86,19 @@ def test_row_versions_come_with_the_fragments() -> None:
 def test_indices_do_not_hinder_when_moves_are_recorded_aside() -> None:
     theirs = ops.CreateIndex(new_indices=(index("i", VALUE, FIRST, SECOND),))
     context = Context(base=table(), theirs_after=after(theirs), fragment_reuse=REUSE)
-    assert registry.conflicts(COMPACT, theirs, context) == OK
+    assert conflicts(COMPACT, theirs, context) == OK
 
 
 def test_an_index_of_some_of_what_becomes_one_cannot_follow_its_rows() -> None:
     theirs = ops.CreateIndex(new_indices=(index("i", VALUE, FIRST),))
     context = Context(base=table(), theirs_after=after(theirs), fragment_reuse=REUSE)
-    assert isinstance(registry.conflicts(COMPACT, theirs, context), Retryable)
+    assert isinstance(conflicts(COMPACT, theirs, context), Retryable)
 
 
 def test_a_changed_record_of_moves_must_be_read_again() -> None:
     theirs = ops.CreateIndex(new_indices=(REUSE,))
     context = Context(base=table(), theirs_after=after(theirs), fragment_reuse=REUSE)
-    assert isinstance(registry.conflicts(COMPACT, theirs, context), Retryable)
+    assert isinstance(conflicts(COMPACT, theirs, context), Retryable)
 
 
 def _stable() -> ops.Rewrite:

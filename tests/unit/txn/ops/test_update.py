@@ -11,9 +11,8 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import TOMBSTONE, FragmentId
-from lancelake.format.operations.update import UpdateMode
+from lancelake.format.operations import Transaction, UpdateMode
 from lancelake.format.schema import Schema
-from lancelake.format.transaction import Transaction
 from lancelake.txn import conflict_matrix, key_bloom, merged_generations
 from lancelake.txn.conflict_matrix import FIRST, KEY, SECOND, TEXT, VALUE, index, mark, without_rows
 from lancelake.txn.options import TableState

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.format import operations as ops
-from lancelake.format.bases import BasePath
+from lancelake.format.fragment import BasePath
 from lancelake.format.ids import BaseId
+from lancelake.format.operations import ReserveFragments, UpdateBases
 from lancelake.txn.rules import OK, Retryable
 from tests.unit.txn.making import after, unseen
 
@@ -16,12 +16,12 @@ B = BasePath(id=BaseId(0), name="b", is_dataset_root=True, path="memory:///b")
 
 
 def test_bases_are_numbered_from_one() -> None:
-    state = after(ops.UpdateBases(new_bases=(A, B)))
+    state = after(UpdateBases(new_bases=(A, B)))
     assert [b.id for b in state.manifest.base_paths] == [1, 2]
 
 
 def test_a_chosen_id_is_kept() -> None:
-    state = after(ops.UpdateBases(new_bases=(replace(A, id=BaseId(5)), B)))
+    state = after(UpdateBases(new_bases=(replace(A, id=BaseId(5)), B)))
     assert [b.id for b in state.manifest.base_paths] == [5, 6]
 
 
@@ -35,18 +35,18 @@ def test_a_chosen_id_is_kept() -> None:
     ids=["path", "name", "id"],
 )
 def test_path_name_and_id_must_be_free(other: BasePath) -> None:
-    head = after(ops.UpdateBases(new_bases=(A,)))
+    head = after(UpdateBases(new_bases=(A,)))
     with pytest.raises(InvalidRequestError, match=r"registered|taken"):
-        after(ops.UpdateBases(new_bases=(other,)), head)
+        after(UpdateBases(new_bases=(other,)), head)
 
 
 def test_only_one_base_can_be_without_a_name() -> None:
     unnamed = tuple(replace(b, name=None) for b in (A, B))
     with pytest.raises(InvalidRequestError, match="taken"):
-        after(ops.UpdateBases(new_bases=unnamed))
+        after(UpdateBases(new_bases=unnamed))
 
 
 def test_a_base_is_added_after_unknown_commits_without_bases() -> None:
-    mine = ops.UpdateBases(new_bases=(A,))
-    assert unseen(mine, ops.ReserveFragments(num_fragments=3)) == OK
-    assert isinstance(unseen(mine, ops.UpdateBases(new_bases=(B,))), Retryable)
+    mine = UpdateBases(new_bases=(A,))
+    assert unseen(mine, ReserveFragments(num_fragments=3)) == OK
+    assert isinstance(unseen(mine, UpdateBases(new_bases=(B,))), Retryable)

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.format import operations as ops
+from lancelake.format.operations import UpdateMemWalState
 from lancelake.txn import conflict_matrix, merged_generations
 from lancelake.txn.conflict_matrix import mark
 from tests.unit.txn.making import after, fragment_ids, table
 
-AT_5 = ops.UpdateMemWalState(merged_generations=(mark("r", 5),))
+AT_5 = UpdateMemWalState(merged_generations=(mark("r", 5),))
 HEAD = table(indices=(conflict_matrix.mem_wal(),))
 
 

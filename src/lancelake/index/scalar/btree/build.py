@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lancelake.data.codec.index_file import IndexFileReader, IndexFileWriter, SegmentFolder
 from lancelake.data.codec.readers import LegacyFormatError
-from lancelake.data.legacy.legacy_index_file import LegacyIndexFile
+from lancelake.data.legacy.legacy_file import LegacyIndexFile
 from lancelake.errors import InternalError
 from lancelake.format.index_meta import IndexFile
 from lancelake.index.kind import ROW_ID, VALUE

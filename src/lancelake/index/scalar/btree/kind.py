@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
-from lancelake.data.legacy.legacy_index_file import LegacyIndexFile
+from lancelake.data.legacy.legacy_file import LegacyIndexFile
 from lancelake.engine.port import Stages
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.condition import Comparison, IsNull, Leaf, Membership, Operator

@@ -14,8 +14,7 @@ from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError, InvalidRequestError, UnsupportedError
 from lancelake.format import arrow_schema
-from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import DeletionFile, DeletionFileType, Fragment
+from lancelake.format.fragment import DeletionFile, DeletionFileType, FileVersion, Fragment
 from lancelake.format.index_meta import IndexDetails, IndexMetadata
 from lancelake.format.index_meta import IndexFile as FileEntry
 from lancelake.format.manifest import Manifest

@@ -11,7 +11,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.pylance.fragment import write_fragments
-from lancelake.storage import open_stores as opening
+from lancelake.storage import location
 
 ROWS = pa.table({"a": [1, 2, 3]})
 
@@ -53,12 +53,12 @@ def test_versions_and_branches_of_a_table_share_its_session() -> None:
 
 
 def test_memory_is_freed_with_the_last_dataset() -> None:
-    before = len(opening._clients)
+    before = len(location._clients)
     made = lance.write_dataset(ROWS, "memory://freed")
-    assert len(opening._clients) == before + 1
+    assert len(location._clients) == before + 1
     del made
     gc.collect()
-    assert len(opening._clients) <= before
+    assert len(location._clients) <= before
 
 
 def test_a_table_on_disk_needs_no_scope(tmp_path: Path) -> None:

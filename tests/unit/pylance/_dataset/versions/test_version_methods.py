@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import time_reference
 from lancelake.pylance._dataset.versions import version_of
 from lancelake.table.history import VersionFacts, VersionSummary
-from lancelake.table.open import time_reference
 from tests.support.read_tables import versioned
 
 

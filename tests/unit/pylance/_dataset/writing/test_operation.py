@@ -12,11 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
-from lancelake.format import operations as ops
+from lancelake.format import operations
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.operations.rewrite import RewrittenIndex
-from lancelake.format.operations.update import UpdateMode
-from lancelake.format.primary_key import ExactKeys, KeyExistenceFilter
+from lancelake.format.operations import ExactKeys, KeyExistenceFilter, RewrittenIndex, UpdateMode
 from lancelake.pylance._dataset.arguments import DatasetBasePath
 from lancelake.pylance._dataset.transactions import LanceOperation, from_operation, to_operation
 from lancelake.pylance._values.fragment_metadata import DataFile, FragmentMetadata
@@ -26,8 +24,8 @@ from tests.strategies.index_entries import well_formed
 
 ARROW = pa.schema([pa.field("a", pa.int32())])
 KINDS = BY_KIND | {
-    ops.CreateIndex: st.builds(
-        ops.CreateIndex,
+    operations.CreateIndex: st.builds(
+        operations.CreateIndex,
         new_indices=st.lists(well_formed(), max_size=2).map(tuple),
         removed_indices=st.lists(well_formed(), max_size=2).map(tuple),
         unknown=st.just(b""),
@@ -35,10 +33,10 @@ KINDS = BY_KIND | {
 }
 EVERY = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 SHOWN_AS_BASE = (
-    ops.ReserveFragments,
-    ops.UpdateBases,
-    ops.UpdateMemWalState,
-    ops.UnknownOperation,
+    operations.ReserveFragments,
+    operations.UpdateBases,
+    operations.UpdateMemWalState,
+    operations.UnknownOperation,
 )
 
 
@@ -68,7 +66,9 @@ def test_an_operation_is_shown_by_the_class_of_its_name(kind, data):
 
 
 def test_a_changed_value_is_written():
-    shown = from_operation(ops.Delete(updated_fragments=(), deleted_fragment_ids=(), predicate="a"))
+    shown = from_operation(
+        operations.Delete(updated_fragments=(), deleted_fragment_ids=(), predicate="a")
+    )
     shown.predicate = "b"
 
     assert to_operation(shown).predicate == "b"
@@ -76,7 +76,7 @@ def test_a_changed_value_is_written():
 
 def test_an_overwrite_keeps_the_config_it_sets():
     schema = to_schema(ARROW)
-    operation = ops.Overwrite(
+    operation = operations.Overwrite(
         fragments=(), schema=schema, config_upsert_values=FrozenMap({"k": "v"})
     )
 
@@ -88,7 +88,7 @@ def test_an_overwrite_keeps_the_config_it_sets():
 def test_an_update_keeps_the_keys_it_inserted():
     keys = KeyExistenceFilter(field_ids=(0,), keys=ExactKeys(key_hashes=(1,)))
 
-    shown = from_operation(ops.Update(inserted_rows=keys))
+    shown = from_operation(operations.Update(inserted_rows=keys))
 
     assert to_operation(shown).inserted_rows == keys
 
@@ -112,7 +112,7 @@ OFFSETS = b":0\x00\x00\x01\x00\x00\x00\x00\x00\x01\x00\x10\x00\x00\x00\x00\x00\x
 def test_rows_that_an_update_touched_are_shown():
     unknown = b"R\x18\x08\x01\x12\x14" + OFFSETS
 
-    shown = from_operation(ops.Update(unknown=unknown))
+    shown = from_operation(operations.Update(unknown=unknown))
 
     assert shown.updated_fragment_offsets == {1: OFFSETS}
     assert to_operation(shown).unknown == unknown
@@ -125,7 +125,7 @@ def test_rows_that_an_update_touched_can_be_set():
 
 
 def test_rows_that_a_recorded_update_touched_cannot_be_changed():
-    shown = from_operation(ops.Update(unknown=b"R\x18\x08\x01\x12\x14" + OFFSETS))
+    shown = from_operation(operations.Update(unknown=b"R\x18\x08\x01\x12\x14" + OFFSETS))
     shown.updated_fragment_offsets = None
 
     with pytest.raises(UnsupportedError):
@@ -160,7 +160,9 @@ def test_a_merge_made_by_hand_becomes_one_of_the_format():
 
     made = to_operation(LanceOperation.Merge([], schema, preserves_nullability=True))
 
-    assert made == ops.Merge(fragments=(), schema=to_schema(ARROW), preserves_nullability=True)
+    assert made == operations.Merge(
+        fragments=(), schema=to_schema(ARROW), preserves_nullability=True
+    )
 
 
 def test_a_rewritten_index_made_by_hand_becomes_one_of_the_format():

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from hypothesis import given
 
-from lancelake.format import operations as ops
+from lancelake.format import operations
 from lancelake.pylance._dataset.transactions import (
     LanceOperation,
     Transaction,
@@ -41,11 +41,11 @@ def test_properties_may_be_none():
     assert to_transaction(Transaction(1, RESTORE, "u", None)).properties == {}
 
 
-@given(transactions(BY_KIND[ops.Restore]))
+@given(transactions(BY_KIND[operations.Restore]))
 def test_a_transaction_of_the_format_comes_back_whole(entry):
     assert to_transaction(from_transaction(entry)) == entry
 
 
-@given(transactions(BY_KIND[ops.Append]))
+@given(transactions(BY_KIND[operations.Append]))
 def test_pickle_keeps_everything(entry):
     assert to_transaction(pickle.loads(pickle.dumps(from_transaction(entry)))) == entry
