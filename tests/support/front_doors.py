@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pyspark
+import pytest
 
 from lancelake.spark import jar
 
@@ -20,6 +22,7 @@ BIN = Path(pyspark.__file__).parent / "bin"
 LIMIT_S = 900
 _REPOSITORY = Path(__file__).parents[2]
 _CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_DEPLOY = "org.apache.spark.deploy"
 _THRIFT = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
 
@@ -44,16 +47,29 @@ def settings(root: Path) -> dict[str, str]:
     }
 
 
-def run_sql(root: Path, script: str, **conf: str) -> subprocess.CompletedProcess[str]:
+def run_sql(root: Path, script: str, **conf: str) -> CompletedProcess[str]:
     """Run statements in `spark-sql`."""
     file = root / "script.sql"
     file.write_text(script, encoding="utf-8")
-    given = {**settings(root), **conf}
-    command = [BIN / "spark-sql", "--master", "local[2]", *_options(given), "-f", file]
+    given = {"spark.master": "local[2]", **settings(root), **conf}
+    command = [BIN / "spark-sql", *_options(given), "-f", file]
     return _done(command, root)
 
 
-def run_beeline(root: Path, port: int, script: str) -> subprocess.CompletedProcess[str]:
+def run_class(root: Path, jar_of_class: Path, name: str) -> CompletedProcess[str]:
+    """Run a Java class by `spark-submit`."""
+    options = _options(settings(root))
+    command = [BIN / "spark-submit", "--master", "local[2]", "--class", name, *options]
+    return _done([*command, jar_of_class], root)
+
+
+def run_shell(root: Path, script: str) -> CompletedProcess[str]:
+    """Run a Scala script in `spark-shell`."""
+    command = [BIN / "spark-shell", "--master", "local[2]", *_options(settings(root))]
+    return _done(command, root, script)
+
+
+def run_beeline(root: Path, port: int, script: str) -> CompletedProcess[str]:
     """Run statements in beeline, through JDBC."""
     file = root / "beeline.sql"
     file.write_text(script, encoding="utf-8")
@@ -62,14 +78,32 @@ def run_beeline(root: Path, port: int, script: str) -> subprocess.CompletedProce
     return _done([BIN / "spark-class", main, *options, "-f", file], root)
 
 
-def run_python(root: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_python(root: Path, program: str, *arguments: str) -> CompletedProcess[str]:
     """Run a client program."""
     return _done([sys.executable, "-c", program, *arguments], root)
 
 
-def run_module(root: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_module(root: Path, module: str, *arguments: str) -> CompletedProcess[str]:
     """Run a client program of the repository."""
     return _done([sys.executable, "-m", module, *arguments], root, PYTHONPATH=str(_REPOSITORY))
+
+
+def run_pipelines(project: Path, *arguments: str, **environment: str) -> CompletedProcess[str]:
+    """Run a project of `spark-pipelines`, on a server of its own if the arguments name none."""
+    return _done(
+        [BIN / "spark-pipelines", "run", *arguments],
+        project,
+        PYSPARK_PYTHON=sys.executable,
+        **environment,
+    )
+
+
+def run_client(root: Path, program: str, port: int) -> CompletedProcess[str]:
+    """Run a client program where only `pyspark-client` and PyHive are installed."""
+    python = _REPOSITORY / ".interop/client/bin/python"
+    if not python.exists():
+        pytest.skip("the environment of clients is not installed under .interop/")
+    return _done([python, Path(__file__).parent / program, port], root, PYTHONSAFEPATH="1")
 
 
 @contextmanager
@@ -87,27 +121,50 @@ def thrift_server(root: Path) -> Iterator[Server]:
 
 
 @contextmanager
+def standalone_cluster(root: Path) -> Iterator[str]:
+    """Run a master with one worker, and return the URL of the master."""
+    here = ["--host", "127.0.0.1", "--webui-port", "0"]
+    port = _free_port()
+    url = f"spark://127.0.0.1:{port}"
+    master = [BIN / "spark-class", f"{_DEPLOY}.master.Master", *here, "--port", port]
+    worker = [BIN / "spark-class", f"{_DEPLOY}.worker.Worker", *here, "--cores", 2, "--memory"]
+    with _running(root, "master", master) as first:
+        _await(first, port, root / "master.log")
+        with _running(root, "worker", [*worker, "1g", "--work-dir", root / "work", url]):
+            yield url
+
+
+@contextmanager
 def _server(root: Path, main: str, setting: str, conf: Mapping[str, str]) -> Iterator[Server]:
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    port = _free_port()
     given = {**settings(root), **conf, setting: str(port)}
-    command = [BIN / "spark-submit", "--master", "local[2]", "--class", main]
-    log = root / "server.log"
-    with log.open("w") as output:
+    command = [BIN / "spark-submit", "--master", "local[2]", "--class", main, *_options(given)]
+    with _running(root, "server", [*command, "spark-internal"]) as process:
+        _await(process, port, root / "server.log")
+        yield Server(port=port, pid=process.pid)
+
+
+@contextmanager
+def _running(root: Path, name: str, command: list[object]) -> Iterator[subprocess.Popen[bytes]]:
+    with (root / f"{name}.log").open("w") as output:
         process = subprocess.Popen(
-            [*command, *_options(given), "spark-internal"],
+            [str(part) for part in command],
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=root,
             env=_environment(),
         )
     try:
-        _await(process, port, log)
-        yield Server(port=port, pid=process.pid)
+        yield process
     finally:
         process.terminate()
         process.wait(LIMIT_S)
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
@@ -130,10 +187,11 @@ def _environment() -> dict[str, str]:
 
 
 def _done(
-    command: list[object], root: Path, **environment: str
-) -> subprocess.CompletedProcess[str]:
+    command: list[object], root: Path, typed: str = "", **environment: str
+) -> CompletedProcess[str]:
     return subprocess.run(
         [str(part) for part in command],
+        input=typed,
         capture_output=True,
         text=True,
         check=False,

@@ -28,7 +28,7 @@ _ORDER = (
     *("head", "count", "take", "search", "sql", "ui", "check", "repair", "write", "convert"),
     *("export", "delete", "update", "merge", "compact", "index", "optimize", "cleanup", "wal"),
     *("columns", "config", "tag", "branch", "clone", "restore", "matrix"),
-    "spark-conf",
+    *("spark-conf", "pipelines"),
 )
 
 _BROKEN_PIPE = 141

@@ -189,6 +189,9 @@ class CommandModule:
             help=about,
             epilog=example,
         )
+        if about is not None:
+            # Without a callback, one command would not be below the name but instead of it.
+            self.app.callback()(lambda: None)
 
     def add(
         self, name: str | None = None, *, example: str
