@@ -14,6 +14,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.describe import metadata_tables
 from lancelake.errors import InvalidRequestError
 from lancelake.spark import error_of
+from tests.support.lance_errors import refused
 
 NAME = "lance.m.t"
 
@@ -99,7 +100,7 @@ def test_options_of_other_formats_select_a_version(spark: SparkSession, warehous
     read = spark.read.format("lance")
     assert read.option("timestampAsOf", "2100-01-01").load(place).count() == 20
     assert spark.read.option("versionAsOf", 2).table(NAME).count() == 10
-    with pytest.raises(InvalidRequestError):
+    with refused(InvalidRequestError, match="options version and versionAsOf"):
         spark.read.format("lance").option("versionAsOf", 2).option("version", 2).load(place)
 
 

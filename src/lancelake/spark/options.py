@@ -188,14 +188,16 @@ def parse(options: Mapping[str, str], allowed: Collection[str]) -> TableOptions:
 def _own_names(options: Mapping[str, str], table: str) -> dict[str, str]:
     """Return options with the names of other table formats replaced; a version may be a tag."""
     renamed: dict[str, str] = {}
+    given_as: dict[str, str] = {}
     for key, value in options.items():
         name = _ALIASES.get(key.lower(), key)
         if name == "version" and name != key and not value.strip().isdecimal():
             name = "tag"
         if name in renamed:
-            problem = f"options {name} and {key} cannot be combined"
+            both = " and ".join(sorted((given_as[name], key)))
+            problem = f"options {both} cannot be combined"
             raise InvalidRequestError(problem, table=table, action="Set only one of them.")
-        renamed[name] = value
+        renamed[name], given_as[name] = value, key
     return renamed
 
 
