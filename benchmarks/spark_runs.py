@@ -23,7 +23,7 @@ _CONF: dict[str, Any] = {
     "spark.driver.memory": "4g",
 }
 # As arguments; among the settings of Java it is a word of another one.
-_DAEMON = b"-m\0lancelake.spark.worker.daemon\0"
+_DAEMON = b"-m\0lancelake.spark.tasks.daemon\0"
 
 
 def quiet_session(**conf: Any) -> SparkSession:

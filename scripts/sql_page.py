@@ -6,15 +6,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import lancelake.spark.planning.table_changes  # noqa: F401  # registers the procedures
+import lancelake.spark.connector.table_changes  # noqa: F401  # registers the procedures
 from lancelake.describe.metadata_tables import facts_schema
-from lancelake.spark.catalog.procedures import (
+from lancelake.spark.sql.procedures import (
     Parameter,
     Procedure,
     procedure_named,
     procedure_names,
 )
-from lancelake.spark.spark_types import spark_field
+from lancelake.spark.values.spark_types import spark_field
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "sql.md"

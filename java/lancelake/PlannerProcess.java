@@ -17,7 +17,7 @@ import org.slf4j.LoggerFactory;
 
 /** A Python process that plans for this driver, with the gateway that it calls. */
 final class PlannerProcess {
-  private static final String MODULE = "lancelake.spark.registration.planner";
+  private static final String MODULE = "lancelake.spark.planner.process";
   private static final String ADVICE =
       " Set spark.lancelake.python to a Python interpreter with the packages lancelake and pyspark.";
 

@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 from lancelake.maintenance.optimize import OptimizeSettings
-from lancelake.spark.options import CONFINE_TO, READ_OPTIONS, WRITE_OPTIONS
-from lancelake.spark.reading.change_feed import FEED_OPTIONS
-from lancelake.spark.reading.latest_plan import LATEST_OPTIONS
 from lancelake.spark.streaming.sink import SINK_OPTIONS
 from lancelake.spark.streaming.stream_source import STREAM_OPTIONS
 from lancelake.spark.streaming.upserts import BATCH_OPTIONS
+from lancelake.spark.tasks.change_feed import FEED_OPTIONS
+from lancelake.spark.tasks.latest_plan import LATEST_OPTIONS
+from lancelake.spark.values.options import CONFINE_TO, READ_OPTIONS, WRITE_OPTIONS
 
 REPO = Path(__file__).parents[2]
 OPTIONS = (REPO / "docs" / "reference" / "options.md").read_text(encoding="utf-8")

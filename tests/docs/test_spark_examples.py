@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 import lancelake.spark
 from lancelake.spark import LanceTable
-from lancelake.spark.maintenance.maintenance_methods import LanceOptimizeBuilder
-from lancelake.spark.merge.merge_builder import LanceMergeBuilder
+from lancelake.spark.api.merge_builder import LanceMergeBuilder
+from lancelake.spark.sql.maintenance_methods import LanceOptimizeBuilder
 from tests.docs.examples import (
     arguments_of,
     embedded_names,

@@ -18,7 +18,7 @@ from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 import lancelake
 from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.spark import LanceTable, columns
-from lancelake.spark.jobs import on_partitions
+from lancelake.spark.jobs.engine import on_partitions
 
 ROWS = 1000
 # Their declared types leave no room for functions of plain types.

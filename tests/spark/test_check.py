@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import lancelake.pylance as lance
 from lancelake.maintenance.check.run import check
-from lancelake.spark.jobs import SparkEngine
+from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.storage.location import Location
 
 

@@ -103,7 +103,7 @@ def run(spark):
     frame = spark.range(5).selectExpr("id + 9000 AS id", "'c' AS v")
     frame.writeTo("lance.db.t").append()
     show("appended", spark.table("lance.db.t").count())
-    planner = ["pgrep", "-P", server, "-f", "registration.planner"]
+    planner = ["pgrep", "-P", server, "-f", "planner.process"]
     (pid,) = subprocess.run(planner, capture_output=True, text=True, check=True).stdout.split()
     os.kill(int(pid), signal.SIGKILL)
     with connected() as other:

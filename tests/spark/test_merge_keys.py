@@ -12,8 +12,7 @@ from pyspark.sql import functions as f
 
 from lancelake.commit.snapshot import Latest, Snapshot, open_snapshot
 from lancelake.format.operations import KeyExistenceFilter, Update
-from lancelake.spark import LanceTable, write
-from lancelake.spark.streaming.upserts import merge_batches
+from lancelake.spark import LanceTable, merge_batches, write
 from lancelake.storage.location import Location
 
 COLUMNS = "id long, k string, v long, gone boolean"

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError
 from lancelake.spark import LanceTable
-from lancelake.spark.merge.merge_builder import LanceMergeBuilder
+from lancelake.spark.api.merge_builder import LanceMergeBuilder
 from lancelake.table.merge.clauses import Clauses, DeleteRow, InsertAll, UpdateAll, UpdateSet
 from tests.support.merge_histories import (
     Merge,

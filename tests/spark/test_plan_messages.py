@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,14 +37,13 @@ def frame(spark: SparkSession, path: str) -> DataFrame:
 
 @pytest.fixture
 def questions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the questions that Java asks Python from now on, by the names of their methods."""
+    """Return the objects of Python that Java asks something from now on, once per question."""
     asked: list[str] = []
     original = ClientServerConnection._call_proxy
 
     def call(self: Any, obj_id: str, given: Any) -> Any:
-        rest = given.read()
-        asked.append(rest.partition("\n")[0])
-        return original(self, obj_id, io.StringIO(rest))
+        asked.append(obj_id)
+        return original(self, obj_id, given)
 
     monkeypatch.setattr(ClientServerConnection, "_call_proxy", call)
     return asked

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
 from lancelake.spark.jvm.python_tasks import messages_of
-from lancelake.spark.worker.on_executors import message_batch
+from lancelake.spark.tasks.on_executors import message_batch
 
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import lancelake
 from lancelake.spark import LanceTable
-from lancelake.spark.merge import row_maker, run
-from lancelake.spark.merge.rows_out import group_by_fragment
-from lancelake.spark.reading.read_plan import PlannedRead, ReadPartition
+from lancelake.spark.jobs.engine import row_maker, run
+from lancelake.spark.jobs.rows_out import group_by_fragment
+from lancelake.spark.tasks.read_plan import PlannedRead, ReadPartition
 from lancelake.table.merge import match
 from tests.support.searched_tables import add_segment
 

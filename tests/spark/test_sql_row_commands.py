@@ -16,10 +16,10 @@ import lancelake
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.spark import error_of
+from lancelake.spark.connector.writable_table import WritableTable
+from lancelake.spark.jobs.engine import row_maker
+from lancelake.spark.jobs.row_maker import addressed_frame
 from lancelake.spark.jvm.catalyst import items
-from lancelake.spark.merge import row_maker
-from lancelake.spark.merge.row_maker import addressed_frame
-from lancelake.spark.planning.writable_table import WritableTable
 from lancelake.table.merge.match import KeyLookup
 
 COLUMNS = "id, concat('n', id) AS name, id / 2 AS score, named_struct('a', id, 'b', 'x') AS s"

@@ -15,7 +15,7 @@ from pyspark.sql import types as t
 
 import lancelake
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.spark_types import spark_field, stored_schema
+from lancelake.spark.values.spark_types import spark_field, stored_schema
 
 
 @pytest.fixture(scope="module", autouse=True)

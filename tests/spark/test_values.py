@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import lancelake
 from lancelake.maintenance.check.run import check
 from lancelake.spark import LanceTable
-from lancelake.spark.spark_types import nullable_schema
+from lancelake.spark.values.spark_types import nullable_schema
 from lancelake.storage.location import Location
 from tests.spark.corpus.data import rows as every_type
 from tests.spark.corpus.tables import frame

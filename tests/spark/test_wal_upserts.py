@@ -24,8 +24,8 @@ from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.memwal import wal_keys
 from lancelake.memwal.status import read_entries, wal_status
 from lancelake.spark import LanceTable, upsert_batches
+from lancelake.spark.jobs.wal_rows import bucket_column
 from lancelake.spark.streaming.sink import LanceStreamWriter
-from lancelake.spark.writing.wal_rows import bucket_column
 from tests.support.lance_errors import refused
 from tests.support.memwal_tables import newest, rows
 

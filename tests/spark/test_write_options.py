@@ -20,7 +20,7 @@ import lancelake
 from lancelake.cli.group import app
 from lancelake.format.operations import COMMIT_MESSAGE
 from lancelake.spark import write
-from lancelake.spark.options import WRITE_OPTIONS
+from lancelake.spark.values.options import WRITE_OPTIONS
 from lancelake.table.operation_record import record_of
 
 NUMBERS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", None]})

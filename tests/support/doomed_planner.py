@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lancelake.spark.registration import planner
+from lancelake.spark.planner import process as planner
 
 BEFORE_READ = "os.scandir"
 BEFORE_PUBLISH = "os.link"

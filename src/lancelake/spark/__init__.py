@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 from lancelake.extras import optional
 
 if TYPE_CHECKING:  # importing the package must not load Spark
+    from lancelake.spark.api.batches import merge_batches, upsert_batches
+    from lancelake.spark.api.lance_table import LanceTable
+    from lancelake.spark.api.session import register, session
+    from lancelake.spark.connector.path_table import read
     from lancelake.spark.jars import jar
+    from lancelake.spark.jobs.write_plan import write
     from lancelake.spark.jvm.proxy import error_of
-    from lancelake.spark.lance_table import LanceTable
-    from lancelake.spark.planning.path_table import read
-    from lancelake.spark.registration.sessions import register, session
-    from lancelake.spark.streaming.upserts import merge_batches, upsert_batches
-    from lancelake.spark.writing.write_plan import write
 
 _HOMES = {
-    "LanceTable": "lancelake.spark.lance_table",
+    "LanceTable": "lancelake.spark.api.lance_table",
     "error_of": "lancelake.spark.jvm.proxy",
     "jar": "lancelake.spark.jars",
-    "merge_batches": "lancelake.spark.streaming.upserts",
-    "read": "lancelake.spark.planning.path_table",
-    "register": "lancelake.spark.registration.sessions",
-    "session": "lancelake.spark.registration.sessions",
-    "upsert_batches": "lancelake.spark.streaming.upserts",
-    "write": "lancelake.spark.writing.write_plan",
+    "merge_batches": "lancelake.spark.api.batches",
+    "read": "lancelake.spark.connector.path_table",
+    "register": "lancelake.spark.api.session",
+    "session": "lancelake.spark.api.session",
+    "upsert_batches": "lancelake.spark.api.batches",
+    "write": "lancelake.spark.jobs.write_plan",
 }
 
 __all__ = [

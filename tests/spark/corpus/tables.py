@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 import lancelake
-from lancelake.spark.spark_types import spark_field
+from lancelake.spark.values.spark_types import spark_field
 from tests.spark.corpus.data import other_rows, rows
 from tests.support.official import Official
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import types as t
 
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.spark.spark_types import arrow_schema, declared, has_bounds, spark_schema
+from lancelake.spark.values.spark_types import arrow_schema, declared, has_bounds, spark_schema
 
 SHORT, PADDED, TEXT = t.VarcharType(3), t.CharType(4), t.StringType()
 

@@ -4,7 +4,7 @@ import pytest
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.schema import quoted_name
-from lancelake.spark.merge.row_commands import assigned_column, name_parts
+from lancelake.spark.connector.row_commands import assigned_column, name_parts
 
 COLUMNS = ["id", "a.b", "Name", "t"]
 

@@ -36,4 +36,4 @@ def test_no_module_hides_a_public_name() -> None:
 
 def test_the_planner_of_a_server_does_not_load_pandas() -> None:
     """It is as much to load as all the rest, and the first query waits for it."""
-    assert "pandas" not in loaded("import lancelake.spark.registration.planner")
+    assert "pandas" not in loaded("import lancelake.spark.planner.process")

@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 import lancelake.pylance as lance
 from lancelake.index.scalar.btree.kind import BTREE
-from lancelake.spark.maintenance.index_build import RangePlan, Ranges
+from lancelake.spark.jobs.index_build import RangePlan, Ranges
 from lancelake.table.index.build import SegmentBuild
 from lancelake.table.index.request import column_target
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyspark.errors import AnalysisException
 from pyspark.logger import PySparkLogger
 
-from lancelake.spark.reading.columns import needed_columns
+from lancelake.spark.tasks.columns import needed_columns
 
 NAMES = [f"c{i}" for i in range(12)]
 

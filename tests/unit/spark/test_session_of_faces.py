@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import lancelake.pylance as lance
 from lancelake.cli.group import app
 from lancelake.clock import SystemIds
-from lancelake.spark.options import TableOptions
-from lancelake.spark.writing.write_plan import SaveMode, commit_plan, plan_write, written
+from lancelake.spark.jobs.write_plan import SaveMode, commit_plan, plan_write, written
+from lancelake.spark.values.options import TableOptions
 from lancelake.storage.location import Location, Session
 from lancelake.table.history import history
 from tests.support.set_clock import ManualClock

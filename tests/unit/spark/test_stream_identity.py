@@ -14,8 +14,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import lancelake
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
-from lancelake.spark.streaming.limited_reader import LimitedReader
-from lancelake.spark.streaming.plain_reader import UnlimitedReader
+from lancelake.spark.connector.limited_reader import LimitedReader
+from lancelake.spark.connector.plain_reader import UnlimitedReader
 
 STRUCT = StructType([StructField("a", LongType()), StructField("b", LongType())])
 FIELDS = {"id": LongType(), "text": StringType(), "st": STRUCT}

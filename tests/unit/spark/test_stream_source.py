@@ -12,10 +12,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 import lancelake
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.options import parse
-from lancelake.spark.streaming.limited_reader import LimitedReader
-from lancelake.spark.streaming.plain_reader import UnlimitedReader, VersionReader
+from lancelake.spark.connector.limited_reader import LimitedReader
+from lancelake.spark.connector.plain_reader import UnlimitedReader, VersionReader
 from lancelake.spark.streaming.stream_source import STREAM_OPTIONS, TableStream
+from lancelake.spark.values.options import parse
 
 SCHEMA = StructType([StructField("id", LongType())])
 

@@ -8,7 +8,7 @@ from pyspark.sql import types as t
 
 from lancelake.errors import UnsupportedError
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.spark.spark_types import (
+from lancelake.spark.values.spark_types import (
     arrow_schema,
     declared,
     nullable_schema,

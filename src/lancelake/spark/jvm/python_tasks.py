@@ -22,7 +22,7 @@ from lancelake.spark.jvm.gateway import (
     is_classic,
     open_gateway,
 )
-from lancelake.spark.worker.on_executors import (
+from lancelake.spark.tasks.on_executors import (
     MESSAGE,
     Work,
     ensure_workers,

@@ -8,7 +8,7 @@ Predicates that may have another meaning are left to Spark.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, assert_never
@@ -37,6 +37,7 @@ from lancelake.core.values.conditions import (
 )
 from lancelake.spark.jvm.catalyst import describe, describe_one
 from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.values.spark_types import TypeOf
 
 Value = bool | int | float | str | bytes | Decimal | None
 
@@ -57,9 +58,6 @@ class SparkLiteral:
 
 
 Operand = Column | SparkLiteral | Condition
-
-TypeOf = Callable[[tuple[str, ...]], pa.DataType | None]
-"""The Arrow type of a column by its path; None if the table has no such column."""
 
 
 def spark_condition(name: str, operands: Sequence[Operand]) -> Condition | None:

@@ -1,1 +1,1 @@
-"""Reads on Spark: pushdown, partitions and conversion of rows on executors."""
+"""Versions of tables and scans of them, as Spark plans them."""

@@ -43,8 +43,8 @@ from lancelake.spark.jvm.python_tasks import (
     reader_factory,
 )
 from lancelake.spark.jvm.spark_conditions import JavaExpressions
-from lancelake.spark.reading import columns as metadata_columns
-from lancelake.spark.reading.read_plan import (
+from lancelake.spark.tasks import columns as metadata_columns
+from lancelake.spark.tasks.read_plan import (
     Aggregation,
     PlannedRead,
     ReadRequest,
@@ -54,7 +54,7 @@ from lancelake.spark.reading.read_plan import (
     read_partition,
     row_count,
 )
-from lancelake.spark.spark_types import spark_type
+from lancelake.spark.values.spark_types import spark_type
 
 LEAST_PRUNED_BYTES = 16 << 20
 """Smaller scans without an index are read sooner than the values that would prune them."""

@@ -14,16 +14,16 @@ from lancelake.spark.jvm.catalyst import partition_bytes
 from lancelake.spark.jvm.gateway import Gateway, cores
 from lancelake.spark.jvm.proxy import TableProxy, implements
 from lancelake.spark.jvm.python_tasks import java_schema
-from lancelake.spark.options import (
+from lancelake.spark.reading.scan import LanceScanBuilder
+from lancelake.spark.tasks import columns as metadata_columns
+from lancelake.spark.tasks.read_plan import ReadRequest
+from lancelake.spark.values.options import (
     READ_OPTIONS,
     SCAN_OPTIONS,
     TableOptions,
     properties_of,
 )
-from lancelake.spark.reading import columns as metadata_columns
-from lancelake.spark.reading.read_plan import ReadRequest
-from lancelake.spark.reading.scan import LanceScanBuilder
-from lancelake.spark.spark_types import declared, shown_schema
+from lancelake.spark.values.spark_types import declared, shown_schema
 
 _BY_SPARK = ("versionasof", "timestampasof")
 """Options by which Spark itself has selected the version when the table was loaded."""

@@ -1,1 +1,1 @@
-"""Structured Streaming sources and sinks."""
+"""Offsets, sources and sinks of streams."""

@@ -34,18 +34,10 @@ from lancelake.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from lancelake.spark.jobs import PATIENCE
-from lancelake.spark.maintenance.wal_methods import merge_if_due
-from lancelake.spark.options import WRITE_OPTIONS, TableOptions, parse
-from lancelake.spark.reading.target_frame import staged_frame
-from lancelake.spark.worker.on_executors import (
-    Portable,
-    message_batch,
-    sealed_fragments,
-    unsealed_fragments,
-)
-from lancelake.spark.writing.fitted_rows import PlainRows
-from lancelake.spark.writing.wal_rows import (
+from lancelake.spark.jobs.engine import PATIENCE
+from lancelake.spark.jobs.fitted_rows import PlainRows
+from lancelake.spark.jobs.target_frame import staged_frame
+from lancelake.spark.jobs.wal_rows import (
     UPSERT_OPTIONS,
     Upsert,
     table_spec,
@@ -53,7 +45,7 @@ from lancelake.spark.writing.wal_rows import (
     upsert_of,
     upsert_rows,
 )
-from lancelake.spark.writing.write_plan import (
+from lancelake.spark.jobs.write_plan import (
     SaveMode,
     commit_plan,
     ensure_columns,
@@ -61,6 +53,14 @@ from lancelake.spark.writing.write_plan import (
     plan_write,
     written,
 )
+from lancelake.spark.sql.wal_methods import merge_if_due
+from lancelake.spark.tasks.on_executors import (
+    Portable,
+    message_batch,
+    sealed_fragments,
+    unsealed_fragments,
+)
+from lancelake.spark.values.options import WRITE_OPTIONS, TableOptions, parse
 
 SINK_OPTIONS = (
     *WRITE_OPTIONS,

@@ -40,9 +40,6 @@ from lancelake.core.values.versions import (
     Latest,
 )
 from lancelake.errors import InvalidRequestError, UnsupportedError, VersionNotFoundError
-from lancelake.spark.options import TableOptions, parse_time
-from lancelake.spark.reading.columns import SparkConformer
-from lancelake.spark.spark_types import arrow_schema
 from lancelake.spark.streaming.identity import (
     FieldIds,
     Identity,
@@ -52,6 +49,9 @@ from lancelake.spark.streaming.identity import (
     expected_ids,
     read_paths,
 )
+from lancelake.spark.tasks.columns import SparkConformer
+from lancelake.spark.values.options import TableOptions, parse_time
+from lancelake.spark.values.spark_types import arrow_schema
 
 # The plain source does not know the number of cores of the session.
 _CORES = 8

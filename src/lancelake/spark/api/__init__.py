@@ -1,0 +1,1 @@
+"""What a PySpark program calls: sessions, `LanceTable` and its builders."""

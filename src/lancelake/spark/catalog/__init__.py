@@ -1,1 +1,0 @@
-"""Table names, definitions, metadata tables and procedures of a catalog."""

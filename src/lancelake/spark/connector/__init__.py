@@ -1,0 +1,1 @@
+"""Objects that Spark calls: catalogs, tables, writes, streams and commands."""

@@ -1,1 +1,0 @@
-"""Compaction, cleanup, optimize, check and repair as Spark jobs."""

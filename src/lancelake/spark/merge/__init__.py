@@ -1,1 +1,0 @@
-"""Merge, update and delete with Spark jobs."""

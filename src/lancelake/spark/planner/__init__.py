@@ -1,0 +1,1 @@
+"""The process that plans for drivers without a Python program."""

@@ -1,1 +1,0 @@
-"""Catalog, tables, scans and writes for Spark's planner, implemented in Python."""

@@ -1,1 +1,0 @@
-"""Registration of Lance tables in sessions: data source, catalog and PySpark methods."""

@@ -1,1 +1,0 @@
-"""Vector, text and hybrid search: on the driver for one query, as Spark jobs for many."""

@@ -1,0 +1,1 @@
+"""Names of tables, procedures, and the methods of `LanceTable` that are procedures too."""

@@ -1,0 +1,1 @@
+"""What executors import: partitions, functions on rows, and their daemon."""

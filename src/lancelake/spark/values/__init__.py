@@ -1,0 +1,1 @@
+"""Types and options of Spark in ours."""

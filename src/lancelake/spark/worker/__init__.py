@@ -1,1 +1,0 @@
-"""Functions in Python workers: their transport and their results."""
