@@ -217,7 +217,7 @@ public class LanceSessionCatalog extends DelegatingCatalogExtension implements S
     }
 
     public Column[] columns() {
-      return table.columns();
+      return (Column[]) TableMethods.call(table, "columns");
     }
 
     public Transform[] partitioning() {
@@ -225,7 +225,7 @@ public class LanceSessionCatalog extends DelegatingCatalogExtension implements S
     }
 
     public Map properties() {
-      return table.properties();
+      return (Map) TableMethods.call(table, "properties");
     }
 
     public Set capabilities() {

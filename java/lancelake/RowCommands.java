@@ -64,7 +64,7 @@ public class RowCommands extends SparkStrategy {
     if (node instanceof DataSourceV2Relation) {
       Table table = ((DataSourceV2Relation) node).table();
       return Proxy.isProxyClass(table.getClass())
-          && "lance".equals(table.properties().get("provider"));
+          && "lance".equals(((Map) TableMethods.call(table, "properties")).get("provider"));
     }
     scala.collection.immutable.Seq children = ((TreeNode) node).children();
     for (int i = 0; i < children.size(); i++) {
