@@ -12,7 +12,7 @@ BIN := .venv/bin
 INTEROP := 4.0.2 14.0.2
 # What the benchmarks compare with, beside official Lance.
 PEERS := peers spark-4.1 spark-4.2
-ENVIRONMENTS := .venv/.installed $(INTEROP:%=.interop/%/.synced)
+ENVIRONMENTS := .venv/.installed $(INTEROP:%=.interop/%/.synced) .interop/client/.synced
 
 # What `make test` runs; override it to run less: make test TESTS=tests/unit/format
 TESTS ?= tests
