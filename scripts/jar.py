@@ -25,7 +25,7 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)
 def compiled() -> bytes:
     """Return the jar."""
     with tempfile.TemporaryDirectory() as folder:
-        _compile(Path(folder))
+        compile_files(sorted(_SOURCES.rglob("*.java")), Path(folder))
         classes = {str(f.relative_to(folder)): f.read_bytes() for f in Path(folder).rglob("*.*")}
     resources = {
         str(f.relative_to(_SOURCES)): f.read_bytes() for f in (_SOURCES / "META-INF").rglob("*.*")
@@ -41,7 +41,8 @@ def compiled() -> bytes:
     return data.getvalue()
 
 
-def _compile(folder: Path) -> None:
+def compile_files(sources: list[Path], folder: Path) -> None:
+    """Write the classes of source files into a folder."""
     gateway = launch_gateway()  # type: ignore[no-untyped-call]
     try:
         jvm = gateway.jvm
@@ -51,7 +52,7 @@ def _compile(folder: Path) -> None:
         compiler.setDestinationDirectory(jvm.java.io.File(str(folder)), False)
         compiler.setDebugLines(True)
         compiler.setDebugSource(True)
-        compiler.compile(_files(gateway, sorted(_SOURCES.rglob("*.java"))))
+        compiler.compile(_files(gateway, sources))
     finally:
         gateway.shutdown()
 
