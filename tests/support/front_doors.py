@@ -73,7 +73,14 @@ def run_beeline(root: Path, port: int, script: str) -> CompletedProcess[str]:
     """Run statements in beeline, through JDBC."""
     file = root / "beeline.sql"
     file.write_text(script, encoding="utf-8")
-    options = ["-u", f"jdbc:hive2://127.0.0.1:{port}", "-n", "someone", "--outputformat=tsv2"]
+    options = [
+        "-u",
+        f"jdbc:hive2://127.0.0.1:{port}",
+        "-n",
+        "someone",
+        "--outputformat=tsv2",
+        "--showHeader=false",
+    ]
     main = "org.apache.hive.beeline.BeeLine"
     return _done([BIN / "spark-class", main, *options, "-f", file], root)
 
