@@ -20,11 +20,10 @@ from lancelake.spark.values.options import ROOT, TableOptions, location_at, spli
 from lancelake.spark.values.spark_types import arrow_schema, nullable_schema
 
 
-def default_root(gateway: Gateway, name: str | None) -> str:
+def default_root(gateway: Gateway, name: str) -> str:
     """Return the root folder that the settings of a session give a catalog."""
     warehouse = gateway.conf("spark.sql.warehouse.dir", "spark-warehouse")
-    common = gateway.conf(ROOT, warehouse)
-    return common if name is None else gateway.conf(f"{CATALOGS}{name}.root", common)
+    return gateway.conf(f"{CATALOGS}{name}.root", gateway.conf(ROOT, warehouse))
 
 
 def directory_of(
@@ -40,7 +39,7 @@ def directory_of(
 
 def session_directory(gateway: Gateway) -> SessionDirectory:
     """Return the Lance tables of the session catalog."""
-    root = location_at(default_root(gateway, None), {})
+    root = directory_of(gateway, SESSION_CATALOG).root
     return SessionDirectory(root=root, registry=SessionRegistry(gateway))
 
 
