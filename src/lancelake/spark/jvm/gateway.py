@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -241,23 +240,6 @@ def needs_classic(what: str) -> UnsupportedError:
     """Return the error for a feature that does not work on Spark Connect."""
     problem = f"{what} needs a classic Spark session, but this is a Spark Connect session"
     return UnsupportedError(problem, action="Use a classic session, or avoid this feature.")
-
-
-@contextmanager
-def accept(gateway: Gateway, what: str) -> Iterator[None]:
-    """Give a session something of ours; raise an error that names it if that is not possible."""
-    try:
-        yield
-    except Py4JError as error:
-        problem = f"Spark {gateway.spark.version} does not accept {what}: {error}"
-        raise UnsupportedError(problem, spark=gateway.spark.version) from error
-
-
-def open_field(java: Any, name: str) -> Any:
-    """Return a private field of the class of a Java object, made accessible."""
-    field = java.getClass().getDeclaredField(name)
-    field.setAccessible(True)
-    return field
 
 
 def guard(gateway: Gateway, action: Callable[[], Any], what: str) -> Any:

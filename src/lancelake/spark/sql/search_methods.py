@@ -43,7 +43,6 @@ from lancelake.spark.values.spark_types import (
     supported_schema,
 )
 
-DISTANCE_FIELD = t.StructField(DISTANCE, t.FloatType())
 _ROW_ID = t.StructField(MetaColumn.ROW_ID.value, t.LongType())
 
 

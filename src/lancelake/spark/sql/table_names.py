@@ -91,16 +91,6 @@ def table_named(spark: SparkSession, name: str, default: str | None = None) -> T
     return _place(home, parts, name, is_exact=_is_exact(spark))
 
 
-def table_if_ours(spark: SparkSession, name: str) -> TableOptions | None:
-    """Return the location of a table, if its name belongs to a registered catalog."""
-    parts = full_name(spark, name)
-    if parts is None:
-        return None
-    directory = _registered(spark)[parts[0]]
-    own = directory.spell(tuple(parts[1:-1]), parts[-1], is_exact=_is_exact(spark))
-    return _options(directory.resolve(*own), name)
-
-
 def full_name(spark: SparkSession, name: str) -> list[str] | None:
     """Return a name with its catalog and namespace, if it belongs to a registered catalog.
 
