@@ -16,7 +16,7 @@ import lancelake.pylance as lance
 from lancelake.errors import StorageError
 from lancelake.index.scalar.btree.build import WrittenPages
 from lancelake.spark import LanceTable
-from lancelake.spark.jobs.engine import index_build
+from lancelake.spark.jobs import index_build
 from lancelake.spark.jobs.index_build import _WriteRange
 from tests.support.official import Official
 from tests.support.scalar_index_tables import FILTERS, IndexedTable, rows

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import lancelake.pylance as lance
 from lancelake.errors import LanceTableError
 from lancelake.spark import LanceTable
-from lancelake.spark.jobs.engine import index_build
+from lancelake.spark.jobs import index_build
 from tests.support.official import Official
 from tests.support.scalar_index_tables import FILTERS, IndexedTable, rows, scan_differences
 

@@ -34,7 +34,7 @@ def write_rows(place: Path, name: str) -> str:
 def build(spark: Any, uri: str, kind: str) -> None:
     """Build an index on executors, however small it is."""
     from lancelake.spark import LanceTable
-    from lancelake.spark.jobs.engine import index_build
+    from lancelake.spark.jobs import index_build
 
     index_build.EMBEDDED_ROWS = 0
     column, parameters = KINDS[kind]

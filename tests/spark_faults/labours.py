@@ -57,7 +57,7 @@ def merge(spark: Any, uri: str, number: int) -> None:
 def index(spark: Any, uri: str, number: int) -> None:
     """Build indices of ids and of vectors on executors, however small they are."""
     from lancelake.spark import LanceTable
-    from lancelake.spark.jobs.engine import index_build
+    from lancelake.spark.jobs import index_build
 
     index_build.EMBEDDED_ROWS = 0
     table = LanceTable.forPath(spark, uri)

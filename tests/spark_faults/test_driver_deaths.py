@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 
 import pytest
 
-from tests.spark_faults.application import Application, DiedError, RefusedError
+from tests.spark_faults.application import Application, DiedError
 from tests.spark_faults.rounds import ROUNDS
 from tests.spark_faults.verdict import ensure_done_once, version_of
 from tests.spark_faults.works import WORKS, of_round
 from tests.support.official import Official
 
 POINTS = ("before", "during", "after")
-STREAMS = [name for name, work in WORKS.items() if work.is_stream]
 
 Case = tuple[int, str, str]
 
@@ -57,7 +55,11 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
 def deaths() -> list[Case]:
     """Return number, work and point of each case; a few of them in a short run."""
     if not ROUNDS:
-        return [(1, "stream of a table", "after"), (0, "merge of a table", "during")]
+        return [
+            (1, "stream of a table", "after"),
+            (0, "stream merged by key", "after"),
+            (0, "merge of a table", "during"),
+        ]
     # Each kind of work dies at another point: every death costs a driver.
     return [
         (number, name, POINTS[(number + shift) % len(POINTS)])
@@ -82,30 +84,4 @@ def test_a_killed_driver_leaves_whole_versions_and_the_next_one_continues(
     drivers.bury()
     assert version_of(place) == work.begins_at + skips + (point == "after")
     drivers.living().call("work", name=name, place=str(place))
-    ensure_done_once(work, place, official_14)
-
-
-def lost_commits() -> list[Case]:
-    """Return number, stream and point of each case."""
-    if not ROUNDS:
-        return [(0, "stream merged by key", "after")]
-    return [
-        (number, STREAMS[number % len(STREAMS)], point)
-        for number, point in product(range(ROUNDS), POINTS)
-    ]
-
-
-@pytest.mark.parametrize("case", lost_commits(), ids=lambda case: "-".join(map(str, case)))
-def test_a_stream_whose_committing_process_is_killed_resumes_from_its_checkpoint(
-    case: Case, drivers: Drivers, place: Path, official_14: Official
-) -> None:
-    number, name, point = case
-    work = WORKS[name]
-    work.prepare(place)
-    driver = drivers.living()
-    driver.arm(point, "committer", skips=number % work.commits)
-    with pytest.raises(RefusedError):
-        driver.call("work", name=name, place=str(place))
-    assert driver.struck
-    driver.call("work", name=name, place=str(place))
     ensure_done_once(work, place, official_14)

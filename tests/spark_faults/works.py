@@ -38,11 +38,6 @@ class Work:
     commits: int = 1
     passes: int = 2
 
-    @property
-    def is_stream(self) -> bool:
-        """Whether it commits several times."""
-        return self.commits > 1
-
 
 def table_of(place: Path) -> Path:
     """Return where the table lies that a work changes."""

@@ -16,7 +16,7 @@ from subprocess import CompletedProcess
 import pyspark
 import pytest
 
-from lancelake.spark import jar
+from lancelake.spark.jars import connector_settings
 
 BIN = Path(pyspark.__file__).parent / "bin"
 LIMIT_S = 900
@@ -37,9 +37,7 @@ class Server:
 def settings(root: Path) -> dict[str, str]:
     """Return the settings that make Lance tables of a session, as `lancelake spark-conf` does."""
     return {
-        "spark.jars": str(jar()),
-        "spark.sql.extensions": "lancelake.LanceExtensions",
-        "spark.sql.catalog.lance": "lancelake.LanceCatalog",
+        **connector_settings(),
         "spark.lancelake.root": str(root / "tables"),
         "spark.lancelake.python": sys.executable,
         "spark.sql.warehouse.dir": str(root / "warehouse"),
