@@ -49,13 +49,17 @@ public class LanceExtensions extends AbstractFunction1 {
         methods.extraOptimizations_$eq(with(methods.extraOptimizations(), new SelectiveScans()));
       }
       SessionState state = session.sessionState();
+      Object analyzer = state.analyzer();
+      // Spark 4.2 leaves the injected ones out of sessions with Hive.
+      Seq hints = (Seq) field(analyzer, "hintResolutionRules").get(analyzer);
+      if (!hasAny(hints, TableRules.Write.class)) {
+        add(analyzer, "hintResolutionRules", new TableRules.Write(session));
+      }
       if (isOurs(state.sqlParser())) {
         return;
       }
       new LanceExtensions().apply(session.extensions());
       replace(state, "sqlParser", new Parsers().apply(session, state.sqlParser()));
-      Object analyzer = state.analyzer();
-      add(analyzer, "hintResolutionRules", new TableRules.Write(session));
       add(analyzer, "extendedResolutionRules", new TableRules.Stream());
       methods.extraStrategies_$eq(with(methods.extraStrategies(), new RowCommands()));
     }
@@ -97,9 +101,23 @@ public class LanceExtensions extends AbstractFunction1 {
   }
 
   private static Field field(Object owner, String name) throws Exception {
-    Field field = owner.getClass().getDeclaredField(name);
+    Class owned = owner.getClass();
+    while (!declares(owned, name)) {
+      owned = owned.getSuperclass();
+    }
+    Field field = owned.getDeclaredField(name);
     field.setAccessible(true);
     return field;
+  }
+
+  private static boolean declares(Class owner, String name) {
+    Field[] fields = owner.getDeclaredFields();
+    for (int i = 0; i < fields.length; i++) {
+      if (fields[i].getName().equals(name)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** Makes the parser of a session from the one that it has. */

@@ -17,7 +17,8 @@ from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 
 import lancelake
 from lancelake.errors import InvalidRequestError, LanceTableError
-from lancelake.spark import LanceTable, columns
+from lancelake.spark import LanceTable
+from lancelake.spark.api import columns
 from lancelake.spark.jobs.engine import on_partitions
 
 ROWS = 1000

@@ -19,8 +19,9 @@ import lancelake
 from lancelake.scan.plan import ScanPlan
 from lancelake.spark import error_of, read, write
 from lancelake.spark.connector.catalog import LanceCatalog
+from lancelake.spark.reading import scan
 from lancelake.spark.reading.scan import LanceScan
-from lancelake.spark.tasks import read_plan, scan
+from lancelake.spark.tasks import read_plan
 from lancelake.spark.tasks.read_plan import ReadRequest, read_bytes, scan_plan
 from lancelake.storage import location
 from lancelake.storage.location import LocalStore

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import lancelake
 from lancelake.spark import LanceTable
-from lancelake.spark.jobs.engine import row_maker, run
+from lancelake.spark.jobs import merge as run
+from lancelake.spark.jobs import row_maker
 from lancelake.spark.jobs.rows_out import group_by_fragment
 from lancelake.spark.tasks.read_plan import PlannedRead, ReadPartition
 from lancelake.table.merge import match

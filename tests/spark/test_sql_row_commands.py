@@ -17,7 +17,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.spark import error_of
 from lancelake.spark.connector.writable_table import WritableTable
-from lancelake.spark.jobs.engine import row_maker
+from lancelake.spark.jobs import row_maker
 from lancelake.spark.jobs.row_maker import addressed_frame
 from lancelake.spark.jvm.catalyst import items
 from lancelake.table.merge.match import KeyLookup

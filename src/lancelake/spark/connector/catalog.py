@@ -15,6 +15,7 @@ from lancelake.core.values.versions import (
 )
 from lancelake.errors import (
     AlreadyExistsError,
+    InvalidNameError,
     RefNotFoundError,
     TableNotFoundError,
     UnsupportedError,
@@ -159,10 +160,17 @@ class LanceCatalog(TableChanges):
         return LanceChangelog(self.gateway, snapshot, changelog_versions(context), name)
 
     def tableExists(self, ident: Any) -> bool:
-        return self.directory.exists(self.directory.resolve(*self._spell(ident)))
+        try:
+            return self.directory.exists(self.directory.resolve(*self._spell(ident)))
+        except InvalidNameError:
+            return False
 
     def dropTable(self, ident: Any) -> bool:
-        location = self.location_of(ident)
+        try:
+            location = self.location_of(ident)
+        except InvalidNameError:
+            # Pipelines drop tables of Spark's own, with such names, that may exist.
+            return False
         if self.directory.forget_external(*self._spell(ident)):
             return True
         if not self.directory.has_table(location):

@@ -13,7 +13,7 @@ import pytest
 import lancelake
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InternalError, InvalidRequestError
-from lancelake.spark.jobs.engine import rows_out
+from lancelake.spark.jobs import rows_out
 from lancelake.spark.jobs.rows_out import (
     ADDRESS,
     REMOVES,
