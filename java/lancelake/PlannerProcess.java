@@ -46,10 +46,32 @@ final class PlannerProcess {
     output.start();
   }
 
+  /** Starts a gateway in a daemon thread: its own threads do not keep a program from ending. */
+  private static Py4JServer gateway(final SparkConf conf) {
+    final Py4JServer[] started = new Py4JServer[1];
+    Thread starter =
+        new Thread("lancelake-gateway") {
+          public void run() {
+            started[0] = new Py4JServer(conf);
+            started[0].start();
+          }
+        };
+    starter.setDaemon(true);
+    starter.start();
+    try {
+      starter.join();
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+    }
+    if (started[0] == null) {
+      throw new IllegalStateException("the gateway for the Python process could not be started");
+    }
+    return started[0];
+  }
+
   static PlannerProcess start(SparkContext context) {
     String python = interpreter(context.getConf());
-    Py4JServer server = new Py4JServer(context.getConf());
-    server.start();
+    Py4JServer server = gateway(context.getConf());
     ProcessBuilder builder = new ProcessBuilder(new String[] {python, "-u", "-m", MODULE});
     Map environment = builder.environment();
     environment.put("PYSPARK_GATEWAY_PORT", String.valueOf(server.getListeningPort()));

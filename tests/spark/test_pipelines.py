@@ -88,7 +88,7 @@ def test_views_and_streams_follow_a_table_and_are_made_again(tmp_path: Path) -> 
         def run(*arguments: str) -> None:
             # The address is an option of spark-submit.
             done = run_pipelines(project, *arguments, "--remote", f"sc://127.0.0.1:{server.port}")
-            assert done.returncode == 0, done.stderr
+            assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
 
         add_events(tmp_path, range(10))
         run()
@@ -111,7 +111,7 @@ def test_the_project_that_the_command_writes(tmp_path: Path) -> None:
         "  SPARK_CONF_DIR=conf spark-pipelines run",
     ]
     done = run_pipelines(tmp_path / "shop", SPARK_CONF_DIR="conf")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
     tables = tmp_path / "shop/tables/db"
     assert lancelake.dataset(tables / "orders.lance").count_rows() == 100
     totals = lancelake.dataset(tables / "totals.lance").to_table()

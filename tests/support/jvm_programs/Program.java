@@ -12,8 +12,6 @@ public final class Program {
         } finally {
             spark.stop();
         }
-        // Without it Java waits for the threads that serve the planner.
-        System.exit(0);
     }
 
     private static void run(SparkSession spark) throws Exception {

@@ -20,5 +20,3 @@ val trigger = org.apache.spark.sql.streaming.Trigger.AvailableNow()
 val stream = spark.readStream.format("lance").load("tables/by_path.lance").writeStream
 stream.option("checkpointLocation", "checkpoint").trigger(trigger).toTable("lance.db.s").awaitTermination()
 show("stream", spark.table("lance.db.s"))
-// Without it the shell waits for the threads that serve the planner.
-System.exit(0)
