@@ -17,6 +17,7 @@ def test_the_lines_are_those_of_a_file_of_defaults(output: Callable[..., str]) -
     lines = output("spark-conf", "--root", "/data/my tables", "--catalog", "lake").splitlines()
     assert dict(line.split(None, 1) for line in lines) == {
         "spark.jars": str(jar()),
+        "spark.driver.extraClassPath": str(jar()),
         "spark.sql.extensions": "lancelake.LanceExtensions",
         "spark.sql.catalog.lake": "lancelake.LanceCatalog",
         "spark.sql.catalog.spark_catalog": "lancelake.LanceSessionCatalog",
@@ -27,7 +28,7 @@ def test_the_lines_are_those_of_a_file_of_defaults(output: Callable[..., str]) -
 
 def test_options_are_quoted_for_the_shell(output: Callable[..., str]) -> None:
     words = shlex.split(output("spark-conf", "--as", "submit", "--root", "/data/my tables"))
-    assert words[::2] == ["--conf"] * 6
+    assert words[::2] == ["--conf"] * 7
     assert "spark.sql.catalog.lance.root=/data/my tables" in words
 
 

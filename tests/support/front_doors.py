@@ -16,7 +16,7 @@ from subprocess import CompletedProcess
 import pyspark
 import pytest
 
-from lancelake.spark.jars import connector_settings
+from lancelake.spark.jars import DRIVER_CLASS_PATH, connector_settings, jar
 
 BIN = Path(pyspark.__file__).parent / "bin"
 LIMIT_S = 900
@@ -38,6 +38,7 @@ def settings(root: Path) -> dict[str, str]:
     """Return the settings that make Lance tables of a session, as `lancelake spark-conf` does."""
     return {
         **connector_settings(),
+        DRIVER_CLASS_PATH: str(jar()),
         "spark.lancelake.root": str(root / "tables"),
         "spark.lancelake.python": sys.executable,
         "spark.sql.warehouse.dir": str(root / "warehouse"),

@@ -56,9 +56,10 @@ def spark_conf(
     Python process plans the tables; the driver starts it with this interpreter.
     """
     # The jar is part of the Spark face, whose other modules need PySpark.
-    from lancelake.spark.jars import CATALOGS, JARS, connector_settings, jar  # noqa: PLC0415
+    from lancelake.spark.jars import CATALOGS, DRIVER_CLASS_PATH, JARS, connector_settings, jar  # noqa: PLC0415
 
-    settings = connector_settings(catalog)
+    # The threads of some servers do not see the jars that are added to a running driver.
+    settings = {**connector_settings(catalog), DRIVER_CLASS_PATH: str(jar())}
     if form is not Form.DATABRICKS:
         settings["spark.lancelake.python"] = sys.executable
     if root is not None:
@@ -66,7 +67,7 @@ def spark_conf(
     if install:
         shutil.copy(jar(), _jars_of_spark())
     if install or form is Form.DATABRICKS:
-        del settings[JARS]
+        del settings[JARS], settings[DRIVER_CLASS_PATH]
     for line in _lines(settings, form):
         stdout().print(line, soft_wrap=True, highlight=False, markup=False)
 

@@ -9,6 +9,7 @@ SESSION_CATALOG = "spark_catalog"
 CATALOG_CLASS = "lancelake.LanceCatalog"
 SESSION_CLASS = "lancelake.LanceSessionCatalog"
 JARS, EXTENSIONS = "spark.jars", "spark.sql.extensions"
+DRIVER_CLASS_PATH = "spark.driver.extraClassPath"
 
 
 def jar() -> Path:
