@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lancelake.spark import jar
+from lancelake.spark.jars import DRIVER_CLASS_PATH, JARS
 from lancelake.version import __version__
 from tests.support.front_doors import connect_server, run_module
 
@@ -39,7 +40,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """Return the lines of each error."""
     root = tmp_path_factory.mktemp("refused")
     python = root / "python"
-    conf = {"spark.jars": jar_of_another_release(root), "spark.lancelake.python": python}
+    other = jar_of_another_release(root)
+    conf = {JARS: other, DRIVER_CLASS_PATH: other, "spark.lancelake.python": python}
     with connect_server(root, **{name: str(value) for name, value in conf.items()}) as server:
         done = run_module(root, CLIENT, str(server.port), str(python))
     assert done.returncode == 0, done.stderr
