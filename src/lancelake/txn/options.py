@@ -1,4 +1,4 @@
-"""State of a version, and what a build of the next may be asked and must be told."""
+"""State of a version, and the options of a build of the next one."""
 
 from __future__ import annotations
 
